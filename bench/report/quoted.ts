@@ -89,17 +89,19 @@ function listMissed(published: readonly PublishedStudy[]): string {
         name.replaceAll('|', ','),
         `${showValue(value)} ${unit}`.trim(),
         target,
-        showFloor(cells, name),
+        ...showFloor(cells, name),
       ]),
   );
-  const head = ['study', 'figure', 'ours', 'target', 'floor'];
+  const head = ['study', 'figure', 'ours', 'target', 'floor', 'the floor is'];
   return rows.length === 0 ? 'None.' : table([head, ...rows]);
 }
 
-/** The floor of a figure; empty if the study has none. */
-function showFloor(cells: readonly WrittenCell[], figure: string): string {
+/** The floor of a figure and its name; both are empty if the study has none. */
+function showFloor(cells: readonly WrittenCell[], figure: string): readonly [string, string] {
   const floor = findFloor(cells, figure);
-  return floor === undefined ? '' : `${showValue(floor.value)} ${floor.unit}`.trim();
+  return floor === undefined
+    ? ['', '']
+    : [`${showValue(floor.value)} ${floor.unit}`.trim(), floor.name];
 }
 
 /** Studies whose counts stand in one table. */

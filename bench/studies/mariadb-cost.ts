@@ -102,6 +102,7 @@ async function measureLatency(
     atMost(`${name}: protected over direct XA`, ratio(ofHeld, ofXa), 'x', 6),
     atMost(`${name}: protected over plain transaction`, ratio(ofHeld, ofPlain), 'x', 6),
     figure(`${name}: floor over direct XA`, ratio(ofFloor, ofXa), 'x'),
+    figure(`${name}: floor over plain transaction`, ratio(ofFloor, ofPlain), 'x'),
     figure(`${name}: protected over its floor`, ratio(ofHeld, ofFloor), 'x'),
     medianCell(`${name}: survey alone`, await timeSurveys(site, size), 'ms'),
     figure(

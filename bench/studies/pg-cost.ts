@@ -62,6 +62,11 @@ async function run({ quick, progress }: StudyOptions): Promise<readonly Cell[]> 
       await using managed = await openSite(server, RELATIONS, size.rows, 'managed');
       add(await measureManaged(site, managed, size.latency, numbers));
     }
+  }
+  {
+    // Protected operations need rows that were not charged before.
+    await using site = await openSite(server, RELATIONS, size.rows);
+    const numbers = { next: 1 };
     for (const clients of [8, 32]) {
       progress(`${clients} clients`);
       const setting = { clients, relations: RELATIONS };

@@ -52,7 +52,6 @@ export const TARGETS = [
   ),
   ...PROTOCOL.map((name) => `src/protocol/${name}.ts`),
   ...CRYPTO.map((name) => `src/crypto/${name}.ts`),
-  'src/backend/permit-check.ts',
   'src/backend/promotable.ts',
   'src/adapters/files/promotion.ts',
   'src/adapters/snapshot/promotion.ts',

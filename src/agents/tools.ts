@@ -102,7 +102,7 @@ const REASON = { type: 'string', maxLength: 4000, description: 'Why, for the app
 const KEY = {
   type: 'string',
   maxLength: 256,
-  description: 'Leave it out. Only to have the same thing done once more: any new text.',
+  description: 'Usually left out. To have the same thing done again, give any new text.',
 };
 const APPROVED = 'A person approves the exact outcome before anything changes.';
 
@@ -111,7 +111,7 @@ export function agentTools(options: AgentToolsOptions): readonly AgentTool[] {
   const { agent, run, operations = {}, adapters = {} } = options;
   if (!isName(agent)) throw misconfigured('agent must be a name');
   if (typeof run !== 'string' || run === '' || run.length > 256)
-    throw misconfigured('run must be a text of 1 to 256 characters');
+    throw misconfigured('run must be a string of 1 to 256 characters');
   const tools = [
     ...Object.values(operations).map((operation) => operationTool(options, operation)),
     ...Object.entries(adapters).flatMap(([name, may]) => [
@@ -247,7 +247,9 @@ function statusTool(options: AgentToolsOptions): AgentTool {
     const { request: id, waitSeconds: seconds = 0 } = fields;
     const isTime = typeof seconds === 'number' && seconds >= 0 && seconds <= MAX_WAIT_S;
     if (typeof id !== 'string' || !isTime)
-      throw invalidInput(`"request" is a text, "waitSeconds" a number from 0 to ${MAX_WAIT_S}`);
+      throw invalidInput(
+        `"request" must be a string, and "waitSeconds" a number from 0 to ${MAX_WAIT_S}`,
+      );
     return answerOf(await own.wait(id, { waitMs: seconds * 1000, signal }));
   });
 }

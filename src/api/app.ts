@@ -5,7 +5,7 @@ import { type Caller, Callers } from '../access/callers.ts';
 import { type Clock, instant, systemClock } from '../contract/clock.ts';
 import { given } from '../contract/options.ts';
 import { EffectMatchError } from '../errors.ts';
-import { readOnce, type Schema, type SchemaDocument } from '../protocol/schema.ts';
+import { copyOnce, type Schema, type SchemaDocument } from '../protocol/schema.ts';
 import { EventStream } from '../requests/event-stream.ts';
 import type { Requests } from '../requests/requests.ts';
 import type { Runtime, RuntimeConfig } from '../runtime/runtime.ts';
@@ -159,7 +159,7 @@ function checkSource({ headers }: Request, origin: string): void {
     throw new ApiRefusal(
       421,
       'ERR_EM_ACCESS_REFUSED',
-      `call it as ${host}, or name the address you use in \`console.origin\` of the configuration`,
+      `call it as ${host}, or set \`console.origin\` in the configuration to the address you use`,
     );
   const from = headers.get('origin');
   if (from !== null && from !== origin)
@@ -286,7 +286,7 @@ function readQuery({ query }: ApiEndpoint, given: URLSearchParams) {
 /** Reads a parameter as text, or as a number if the schema wants one. */
 function readParameter(schema: Schema<unknown>, text: string): unknown {
   for (const value of [text, ...(/^\d{1,16}$/.test(text) ? [Number(text)] : [])]) {
-    const found = readOnce(schema, value, 1);
+    const found = copyOnce(schema, value, 1);
     if ('copy' in found) return found.copy;
   }
   return undefined;

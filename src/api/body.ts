@@ -1,6 +1,7 @@
 import { errorsOf } from '../errors.ts';
 import { MAX_DEPTH } from '../protocol/canon.ts';
-import { readOnce, type Schema } from '../protocol/schema.ts';
+import { scanJson } from '../protocol/json-text.ts';
+import { copyOnce, type Schema } from '../protocol/schema.ts';
 import type { BodyOf } from './endpoint.ts';
 import { ApiRefusal } from './problem.ts';
 
@@ -18,7 +19,8 @@ export async function readText(
   const said = Number(request.headers.get('content-length') ?? 0);
   if (said > maxBytes) throw tooLarge(maxBytes);
   const text = decode(await receive(request, maxBytes, receiveMs));
-  if (depthOf(text) > MAX_DEPTH) throw invalid(`it is nested more than ${MAX_DEPTH} levels deep`);
+  if (scanJson(text).depth > MAX_DEPTH)
+    throw invalid(`it is nested more than ${MAX_DEPTH} levels deep`);
   return text;
 }
 
@@ -30,7 +32,7 @@ export function readJson<T>(schema: Schema<T>, text: string): T {
   } catch {
     throw invalid('it is not JSON');
   }
-  const found = readOnce(schema, value, Number.POSITIVE_INFINITY);
+  const found = copyOnce(schema, value, Number.POSITIVE_INFINITY);
   if ('copy' in found) return found.copy;
   const where = found.path.length === 0 ? 'it' : found.path.join('.');
   throw invalid(`${where} ${found.why}`);
@@ -67,26 +69,6 @@ function decode(bytes: Buffer): string {
   } catch {
     throw invalid('it is not UTF-8');
   }
-}
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const OPENING = new Set([0x5b, 0x7b]);
-const CLOSING = new Set([0x5d, 0x7d]);
-
-/** The nesting depth of the brackets outside strings. */
-function depthOf(text: string): number {
-  let [depth, deepest, inString] = [0, 0, false];
-  for (let index = 0; index < text.length; index += 1) {
-    const unit = text.charCodeAt(index);
-    if (unit === QUOTE) inString = !inString;
-    else if (inString && unit === BACKSLASH) index += 1;
-    else if (inString) continue;
-    else if (OPENING.has(unit)) depth += 1;
-    else if (CLOSING.has(unit)) depth -= 1;
-    if (depth > deepest) deepest = depth;
-  }
-  return deepest;
 }
 
 function tooSlow(receiveMs: number): ApiRefusal {

@@ -127,7 +127,7 @@ export function joinStatements(
 /** Checks the text of one SQL statement, or of a script. */
 export function readSql(sql: unknown, where: string, what = 'one statement'): string {
   if (typeof sql !== 'string' || sql.trim() === '')
-    throw refuseAction(`${where}: sql must be a text with ${what}`);
+    throw refuseAction(`${where}: sql must be a string with ${what}`);
   if (sql.length > MAX_SQL_CHARACTERS)
     throw refuseAction(`${where}: sql is longer than ${MAX_SQL_CHARACTERS} characters`);
   if (sql.includes('\0') || !sql.isWellFormed())
@@ -155,6 +155,6 @@ export function readBoundBytes(
 
 /** The refusal of a value that cannot be bound to a parameter. */
 export function refuseBound(where: string): EffectMatchError {
-  const forms = 'null, a boolean, a number, a bigint, a text or a Uint8Array';
+  const forms = 'null, a boolean, a number, a bigint, a string or a Uint8Array';
   return refuseAction(`${where}: a value is ${forms}`);
 }

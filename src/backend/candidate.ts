@@ -10,7 +10,7 @@ import type {
   StatementResult,
   Survey,
 } from '../contract/adapter.ts';
-import type { ConsumedPermit, MarkerText } from '../contract/proof.ts';
+import type { Certificate, Claim, ConsumedPermit, MarkerText } from '../contract/proof.ts';
 import type { Profile, StateRead, StateReading } from '../protocol/effect.ts';
 import type { Manifest } from '../protocol/manifest.ts';
 import { describeDecided } from '../protocol/marker.ts';
@@ -19,7 +19,6 @@ import type { Registration } from '../protocol/registration.ts';
 import type { Residue } from '../protocol/residue.ts';
 import type { SessionSettings } from '../protocol/settings.ts';
 import type { Value } from '../protocol/value.ts';
-import type { StagedUnder } from './permit-check.ts';
 
 /** Why no candidate is held, or why an action failed on it. */
 export type StageFailure = Extract<Staged, { readonly kind: 'failed' }>;
@@ -81,7 +80,10 @@ export interface Backend<Action> {
 }
 
 /** What a candidate is opened for. */
-export interface HoldRequest extends StagedUnder {
+export interface HoldRequest {
+  /** The claim and certificate of the attempt. Only a permit that names both can promote. */
+  readonly claim: Claim;
+  readonly certificate: Certificate;
   readonly occurrence: OccurrenceId;
   /** The state that the candidate will be asked for. Lock it before an action runs, if possible. */
   readonly reads: readonly StateRead[];

@@ -36,7 +36,6 @@ export {
   type RelationShape,
 } from './manifest-schema.ts';
 export { normaliseManifest, normaliseRead, normaliseReads } from './normalise.ts';
-export { PermitCheck, type StagedUnder } from './permit-check.ts';
 export { adapterFault, promotable } from './promotable.ts';
 export { bytesAsText, ResultCollector } from './results.ts';
 export {

@@ -23,8 +23,8 @@ import {
   type Candidate,
   type CandidateEnd,
   type HoldRequest,
+  refusedPromotion,
 } from './candidate.ts';
-import { PermitCheck, type StagedUnder } from './permit-check.ts';
 
 /** Terminals store details, so details are cut to this many characters. */
 const MAX_DETAIL = 1000;
@@ -232,18 +232,20 @@ class HeldStage<Action> implements TaskStage<Action> {
   window: Evidence['window'] = { fromMs: 0, toMs: 0 };
   results?: readonly StatementResult[];
   readonly #held: Candidate<Action>;
-  readonly #permit: PermitCheck;
+  readonly #request: HoldRequest;
   readonly #onEnd: () => void;
+  /** The evidence reported last; undefined before an observation, or if it changed since. */
+  #evidence: string | undefined;
   /** The runtime's clock and hooks while calls may come; undefined for a stage of one action. */
   #calling: Pick<AdapterContext, 'clock' | 'reached'> | undefined;
   #promoting: Promise<Promotion> | undefined;
   #how: CandidateEnd | undefined;
   #ending: ReturnType<Candidate<Action>['end']> | undefined;
 
-  constructor(held: Candidate<Action>, under: StagedUnder, onEnd: () => void) {
+  constructor(held: Candidate<Action>, request: HoldRequest, onEnd: () => void) {
     this.candidate = held.id;
     this.#held = held;
-    this.#permit = new PermitCheck(under, held.id);
+    this.#request = request;
     this.#onEnd = onEnd;
   }
 
@@ -279,26 +281,48 @@ class HeldStage<Action> implements TaskStage<Action> {
   async observe(): Promise<Evidence> {
     this.#assertHeld();
     const observed = await reporting(() => this.#held.observe());
-    this.#permit.observed(observed.evidence);
+    this.#evidence = observed.evidence;
     return { window: this.window, ...observed, candidate: this.candidate };
   }
 
   async recheck(): Promise<CandidateFacts> {
     this.#assertHeld();
     const evidence = await reporting(() => this.#held.recheck());
-    this.#permit.rechecked(evidence);
+    if (evidence !== this.#evidence) this.#evidence = undefined;
     return { candidate: this.candidate, evidence };
   }
 
   async promote(permit: ConsumedPermit): Promise<Promotion> {
     this.#assertHeld();
-    const mismatch = this.#permit.refusalOf(permit);
+    const mismatch = this.#findMismatch(permit);
     if (mismatch !== undefined) {
       await this.discard();
-      return mismatch;
+      const detail = `the permit is for ${mismatch}; nothing was promoted`;
+      return refusedPromotion('permit-mismatch', detail);
     }
     this.#promoting = this.#commit(permit);
     return await this.#promoting;
+  }
+
+  /**
+   * An adapter's own check of a permit, independent of the core: it must name the claim and
+   * certificate under which this stage was opened, its candidate, and the evidence reported last.
+   */
+  #findMismatch({ record, marker }: ConsumedPermit): string | undefined {
+    const { claim, certificate } = this.#request;
+    const { occurrence, execution } = claim.sealed.record;
+    const { bound } = record;
+    if (record.occurrence !== occurrence) return 'another occurrence';
+    if (record.execution !== execution) return 'another execution';
+    if (record.claim !== claim.digest) return 'another claim';
+    if (record.certificate !== certificate.digest) return 'another certificate';
+    if (!('candidate' in bound)) return 'a request';
+    if (bound.candidate !== this.candidate) return 'another candidate';
+    if (this.#evidence === undefined)
+      return 'a candidate that was not observed, or that changed since';
+    if (bound.evidence !== this.#evidence) return 'other evidence';
+    const isOwn = marker.occurrence === occurrence && marker.disposition === 'committed';
+    return isOwn ? undefined : 'another marker';
   }
 
   /** If a promotion is under way, it decides how the candidate ends. */

@@ -56,7 +56,7 @@ export function checkVolatile(
   for (const column of volatile) {
     if (key.includes(column))
       throw refused(
-        `relation "${name}": the key column "${column}" cannot be volatile, it says which row is meant`,
+        `relation "${name}": the key column "${column}" cannot be volatile, because it identifies the row`,
       );
     if (!columns.includes(column))
       throw refused(

@@ -18,10 +18,10 @@ export const ACTION_FLAGS = {
     about: 'the action as SQL: one or several statements without parameters',
   },
   input: { value: 'JSON', about: 'with --operation: its input', needs: 'operation' },
-  operation: { value: 'NAME', about: 'the action of an operation of the configuration' },
+  operation: { value: 'NAME', about: 'the action of a configured operation' },
   sql: {
     value: 'TEXT',
-    about: 'the action as one statement; repeat it for several, which run in this order',
+    about: 'the action as one statement; repeat it for several, which run in the given order',
     repeats: true,
   },
   values: {

@@ -38,7 +38,7 @@ request.`,
       about: `how long the license is valid: 30s, 10m, 1h, 2d (default: ${EXPIRES})`,
     },
     force: { about: 'replace the file that --out names' },
-    full: { about: 'show every change and every value in full, on a terminal in your pager' },
+    full: { about: 'show every change and every value in full; on a terminal, in your pager' },
     key: { value: 'FILE', about: 'your key file, as `effectmatch keygen` writes it' },
     out: { value: 'FILE', about: 'where to write the license' },
     request: {

@@ -24,7 +24,7 @@ your evidence with --evidence, and sign with --key. It runs when a worker next a
   examples: ['', 'occ_1f3a --reopen reconcile --evidence why.txt --key operator.key.json'],
   async run(args, output) {
     if (args.has('reopen') !== (args.first !== ''))
-      throw args.wrong('name an occurrence together with --reopen');
+      throw args.wrong('--reopen needs an occurrence');
     if (args.has('reopen')) return await reopen(args, output);
     await using records = await openRecords(args);
     const open = await openContinuations(records.ledgers);

@@ -26,7 +26,7 @@ verdict with its differences, so keep it as confidential as the journal. A shado
   flags: {
     occurrence: {
       value: 'ID',
-      about: 'only the attempts at one occurrence; any unique beginning of the id will do',
+      about: 'only the attempts at one occurrence, given by its id or a unique prefix of it',
       excludes: ['after'],
     },
     after: { value: 'SEQ', about: 'only verdicts after this row of the journal' },

@@ -34,14 +34,14 @@ It ends when the client closes stdin, or with Ctrl-C. It needs the package
   flags: {
     agent: {
       value: 'NAME',
-      about: 'stdio: which agent of the configuration this is (default: the only one)',
+      about: 'stdio: which configured agent this is (default: the only one)',
       excludes: ['http'],
     },
     http: { value: 'PORT', about: 'serve Streamable HTTP on 127.0.0.1 and this port' },
     run: { value: 'TEXT', about: 'the same call in one run is one request (default: mcp)' },
     classify: {
       value: 'NAME',
-      about: 'list the tools of an upstream server of the configuration, with their digests',
+      about: 'list the tools of a configured upstream server, with their digests',
       excludes: ['agent', 'http', 'run'],
     },
     ...CONFIG_FLAG,

@@ -34,7 +34,7 @@ contract computes the outcome from the input and the state it reads.`,
       about: 'dependent work that a commit releases, separated by commas',
     },
     force: { about: 'replace the file that --out names' },
-    full: { about: 'show every change and every value in full, on a terminal in your pager' },
+    full: { about: 'show every change and every value in full; on a terminal, in your pager' },
     out: { value: 'FILE', about: 'write the proposal to this file' },
     reason: { value: 'TEXT', about: 'why, for the approver to read; not verified, not signed' },
     revision: {

@@ -23,7 +23,7 @@ interface OpenedRequests extends AsyncDisposable {
   readonly requests: Requests;
 }
 
-/** Opens the requests of the configuration that the arguments name. */
+/** Opens the requests in the configuration that the arguments name. */
 export async function openConfigured(args: Arguments): Promise<OpenedRequests> {
   return await openRequestsOf(await loadConfig(args));
 }

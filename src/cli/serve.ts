@@ -41,7 +41,7 @@ begin. Its files are then in a temporary folder that Ctrl-C removes, as with --d
       value: 'N',
       about: `the port on this machine (default: ${PORT}); browser keys are bound to it`,
     },
-    log: { about: 'write one line of JSON per API call to stderr; without values' },
+    log: { about: 'log one line of JSON per API call to stderr, without values' },
     demo: { about: 'serve a small shop whose agents ask for changes, in a temporary folder' },
     ...CONFIG_FLAG,
   },

@@ -54,7 +54,7 @@ function readApproval(args: Arguments): string | undefined {
   if (args.first === '') return undefined;
   const other = ['adapter', 'task'].find((flag) => args.has(flag));
   if (other !== undefined)
-    throw args.wrong(`--${other} cannot be combined with a file, which already says it`);
+    throw args.wrong(`--${other} cannot be combined with a file, which already names it`);
   const next = 'name a file that `effectmatch plan --out` or `effectmatch approve --out` wrote';
   return readTextFile(args.first, next);
 }

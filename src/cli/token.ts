@@ -34,7 +34,10 @@ can approve: that takes a signature.`,
     operator: { about: 'new: for an operator, not for an agent' },
     scopes: { value: 'A,B', about: `new: of ${SCOPES.join(', ')}` },
     expires: { value: 'DURATION', about: 'new, rotate: how long it is valid (default: 90d)' },
-    overlap: { value: 'DURATION', about: `rotate: how long both are valid (default: ${OVERLAP})` },
+    overlap: {
+      value: 'DURATION',
+      about: `rotate: how long both tokens stay valid (default: ${OVERLAP})`,
+    },
     'digest-only': {
       about: 'new: store nothing; print a digest for `token` of an agent in the configuration',
       excludes: ['operator', 'scopes', 'expires', 'config'],

@@ -44,7 +44,7 @@ ${EXIT.indeterminate} if something has to be resolved, and ${EXIT.halted} while 
     expires: { value: 'DURATION', about: `approve: how long it is valid (default: ${EXPIRES})` },
     yes: { about: 'approve: sign without asking' },
     reason: { value: 'TEXT', about: 'cancel: why' },
-    by: { value: 'NAME', about: 'cancel: who (default: your user name)' },
+    by: { value: 'NAME', about: 'cancel: who cancels it (default: your user name)' },
     ...CONFIG_FLAG,
   },
   examples: [
@@ -100,7 +100,7 @@ async function driveInterruptibly(workflows: Workflows, run: string): Promise<Ha
   return await workflows.drive(run, interrupt.signal);
 }
 
-/** Opens the workflows of the configuration without starting anything. */
+/** Opens the configured workflows without starting anything. */
 async function openConfiguredWorkflows(args: Arguments) {
   const config = await loadConfig(args);
   const runtime = await openRuntime(config);

@@ -46,7 +46,7 @@ export class Secrets<T> {
     this.#clock = clock;
   }
 
-  /** Keeps a value and returns its secret. */
+  /** Stores a value and returns the secret under which it can be taken out again. */
   keep(value: T, lifetimeMs: number): string {
     const [oldest] = this.#kept.keys();
     if (this.#kept.size >= MAX_SECRETS && oldest !== undefined) this.#kept.delete(oldest);

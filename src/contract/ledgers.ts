@@ -46,10 +46,6 @@ export interface LedgersFactory {
  * comment says.
  */
 export interface Ledgers {
-  /** Whether the ledger survives a process kill, and whether several processes can share it. */
-  readonly durable: boolean;
-  readonly shared: boolean;
-
   /**
    * Announces a plan revision for a task, flushed. Licenses of lower revisions can no longer claim.
    * Returns the highest announced revision: a lower one changes nothing.

@@ -13,8 +13,8 @@ export function given<Fields extends object>(
 
 /**
  * What is wrong with the names in options, or undefined if nothing is. Unknown options are
- * rejected, because a misspelt restriction would be ignored silently. So would an inherited one,
- * when options are copied.
+ * rejected, because a misspelt restriction would be ignored silently. Inherited options are rejected
+ * too, because they would be lost when options are copied.
  */
 export function misnamedOption(
   options: unknown,

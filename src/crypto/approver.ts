@@ -3,7 +3,7 @@ import { type IdSource, systemClock, type WallClock } from '../contract/clock.ts
 import { EffectMatchError } from '../errors.ts';
 import type { Proposal, SignedLicense } from '../protocol/license.ts';
 import { isName, nameSchema } from '../protocol/record.ts';
-import { choice, closed, readOnce, text } from '../protocol/schema.ts';
+import { choice, closed, copyOnce, text } from '../protocol/schema.ts';
 import { formatPrivateKey, keyId, parsePrivateKey } from './approver-key.ts';
 import { parseCountersignable } from './countersign.ts';
 import { type SignOptions, writeLicense } from './license.ts';
@@ -47,7 +47,7 @@ export function saveApproverKey(
   const text = `${JSON.stringify({ version: 1, issuer, publicKey, privateKey }, null, 2)}\n`;
   parseKeyFile(file, text);
   if (!createSecretFile(file, text))
-    throw invalidKeyFile(file, 'it exists already and is never overwritten');
+    throw invalidKeyFile(file, 'it already exists and is never overwritten');
 }
 
 /** Reads a key file under the same rules as a keyring, and checks that the two keys are a pair. */
@@ -124,7 +124,7 @@ function parseKeyFile(file: string, text: string): ApproverKey {
   } catch {
     throw invalidKeyFile(file, 'it is not JSON');
   }
-  const found = readOnce(keyFileSchema, content, 1);
+  const found = copyOnce(keyFileSchema, content, 1);
   if (!('copy' in found))
     throw invalidKeyFile(file, 'it needs exactly version, issuer, publicKey and privateKey');
   const { issuer, publicKey, privateKey } = found.copy;

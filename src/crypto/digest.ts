@@ -44,16 +44,8 @@ export function digestPieces(domain: string, pieces: Iterable<string>): Digest {
 
 /** The digest that other records and licenses use to refer to a record. Checks the record first. */
 export function digestRecord<T extends object>(kind: RecordKind<T>, record: T): Digest {
-  const known = digested.get(record);
-  if (known?.kind === kind) return known.digest;
-  const checked = kind.parse(record);
-  const digest = digestPieces(kind.domain, kind.pieces(checked));
-  // A record that was not parsed need not be frozen, so its digest may change.
-  if (checked === record) digested.set(record, { kind, digest });
-  return digest;
+  return kind.digest(record, (pieces) => digestPieces(kind.domain, pieces));
 }
-
-const digested = new WeakMap<object, { readonly kind: unknown; readonly digest: Digest }>();
 
 /**
  * The digest of any plain value under the caller's label, for values that are bound by digest but

@@ -58,7 +58,7 @@ export function openEnvelope(
     const known = keys.find((key) => key.keyid === keyid);
     if (known === undefined) return [];
     if (!verify(null, bytes, known.key, sig)) {
-      throw unsigned('a signature does not fit: it was altered, or what it signs was');
+      throw unsigned('a signature does not match: it or the signed content was altered');
     }
     return [keyid];
   });

@@ -1,5 +1,6 @@
 import { EffectMatchError } from '../errors.ts';
 import { canonical, MAX_DEPTH } from '../protocol/canon.ts';
+import { scanJson } from '../protocol/json-text.ts';
 import { type Approved, approvedRecord } from '../protocol/manifest.ts';
 import { utf8Length } from '../protocol/utf8.ts';
 
@@ -60,7 +61,7 @@ function parseJson(what: string, text: string): unknown {
   }
   const members = countKeys(value, 0);
   if (Number.isNaN(members)) canonical(value);
-  if (countMembers(text) !== members) throw invalid(what, 'a key occurs twice in one object');
+  if (scanJson(text).members !== members) throw invalid(what, 'a key occurs twice in one object');
   return value;
 }
 
@@ -82,23 +83,6 @@ function countKeys(value: unknown, depth: number): number {
   for (const key of Object.keys(value)) {
     if (key === '__proto__' || !key.isWellFormed()) return Number.NaN;
     members += 1 + countKeys((value as Record<string, unknown>)[key], depth + 1);
-  }
-  return members;
-}
-
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COLON = 0x3a;
-
-/** Counts the members of all objects in valid JSON: one colon each, outside strings. */
-function countMembers(text: string): number {
-  let members = 0;
-  let inString = false;
-  for (let index = 0; index < text.length; index += 1) {
-    const unit = text.charCodeAt(index);
-    if (unit === QUOTE) inString = !inString;
-    else if (inString && unit === BACKSLASH) index += 1;
-    else if (!inString && unit === COLON) members += 1;
   }
   return members;
 }

@@ -1,6 +1,6 @@
 import { createSecretKey, hkdfSync, type KeyObject, randomBytes } from 'node:crypto';
 import { EffectMatchError } from '../errors.ts';
-import { choice, closed, list, readOnce, text } from '../protocol/schema.ts';
+import { choice, closed, copyOnce, list, text } from '../protocol/schema.ts';
 import { decodeBase64url } from './base64url.ts';
 import { createSecretFile, readSecretFile, reviseSecretFile } from './secret-file.ts';
 
@@ -178,7 +178,7 @@ function parseFile(text: string): readonly Generation[] {
   } catch {
     throw invalidKeyring('it is not JSON');
   }
-  const found = readOnce(fileSchema, content, MAX_GENERATIONS * 4);
+  const found = copyOnce(fileSchema, content, MAX_GENERATIONS * 4);
   if (!('copy' in found))
     throw invalidKeyring('it is not of the form {"version":1,"keys":[{"id","secret"}]}');
   return found.copy.keys.map(({ id, secret }) => ({ id, secret: decodeSecret(secret) }));

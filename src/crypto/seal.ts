@@ -33,7 +33,7 @@ export function createSealer(keyring: Keyring): Sealer {
     if (!holds(key, kind.domain, text, seal.mac)) {
       throw new EffectMatchError(
         'ERR_EM_SEAL_INVALID',
-        `${kind.kind}: the seal does not fit the text; the record was altered or belongs to another deployment`,
+        `${kind.kind}: the seal does not match the text; the record was altered or belongs to another deployment`,
       );
     }
     return { record: kind.parseText(text), text, seal: { key: seal.key, mac: seal.mac } };

@@ -7,7 +7,7 @@ import {
   type SignedLicense,
 } from '../protocol/license.ts';
 import { type Digest, digestSchema, nameSchema } from '../protocol/record.ts';
-import { closed, readOnce, text } from '../protocol/schema.ts';
+import { closed, copyOnce, text } from '../protocol/schema.ts';
 import { decodeBase64url } from './base64url.ts';
 import { contentOfLicense, type SignedContent } from './decision.ts';
 import { digestText } from './digest.ts';
@@ -93,7 +93,7 @@ export function parseSignedLicense(input: unknown): SignedLicense {
 const secondSchema = closed({ issuer: nameSchema, key: digestSchema, signature: text(1, 8192) });
 
 function parseSecond(input: unknown): SecondSignature {
-  const found = readOnce(secondSchema, input, 1);
+  const found = copyOnce(secondSchema, input, 1);
   if ('copy' in found) return { ...found.copy, signature: parseSignature(found.copy.signature) };
   const where = ['second', ...found.path].join('.');
   throw new EffectMatchError('ERR_EM_RECORD_INVALID', `signed license at ${where}: ${found.why}`);

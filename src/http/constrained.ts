@@ -22,7 +22,9 @@ export function constrainedActions<Operation extends Constrained>(
 ) {
   for (const [name, { input }] of Object.entries(operations)) {
     if (typeof input !== 'function')
-      throw refused(`operation "${name}" needs input: what an agent may say`);
+      throw refused(
+        `operation "${name}" needs the function input, which checks what an agent sends`,
+      );
   }
   const names = Object.keys(operations);
   const find = (name: string): Operation => {

@@ -306,7 +306,7 @@ function readBase(text: string): URL {
   if (url === undefined || !['http:', 'https:'].includes(url.protocol))
     throw refused('service.url must be http or https');
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '') {
-    throw refused('service.url must be without user, query and fragment');
+    throw refused('service.url must not have a user, a query or a fragment');
   }
   const loopback = ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname);
   if (url.protocol === 'http:' && !loopback)

@@ -1,3 +1,4 @@
+import { scanJson } from '../protocol/json-text.ts';
 import { isObject, type Row, type Value } from '../protocol/value.ts';
 import { encodeNumber } from './number.ts';
 
@@ -28,7 +29,7 @@ export function parseJson(bytes: Buffer): Value | undefined {
   try {
     const value = JSON.parse(text, revive as (key: string, value: unknown) => unknown) as Value;
     // `JSON.parse` keeps only the last value of a repeated key.
-    return keys === countKeys(text) ? value : undefined;
+    return keys === scanJson(text).members ? value : undefined;
   } catch {
     return undefined;
   }
@@ -46,21 +47,4 @@ function doubleDollars(row: Row): Row {
     return [name.startsWith('$') ? `$${name}` : name, value] as const;
   });
   return Object.fromEntries(entries);
-}
-
-/** The number of keys in a JSON text, including repeated ones. Each has a colon outside strings. */
-function countKeys(json: string): number {
-  let keys = 0;
-  for (let at = 0; at < json.length; at += 1) {
-    if (json[at] === ':') keys += 1;
-    if (json[at] === '"') at = endOfString(json, at);
-  }
-  return keys;
-}
-
-/** The index of the closing quote of the string that starts here. */
-function endOfString(json: string, start: number): number {
-  let at = start + 1;
-  while (json[at] !== '"') at += json[at] === '\\' ? 2 : 1;
-  return at;
 }

@@ -90,10 +90,10 @@ export function openRow(context: LedgerContext, row: JournalRow): OpenedRow {
   const opened = openKind(context, row);
   const { occurrence } = opened.sealed.record;
   if (row.occurrence !== occurrence || !slotsOf(opened).includes(row.slot)) {
-    throw tampered(row.seq, 'its index columns do not fit its text');
+    throw tampered(row.seq, 'its index columns do not match its text');
   }
   if (rowDigest(context, row) !== row.digest)
-    throw tampered(row.seq, 'its digest does not fit its place and text');
+    throw tampered(row.seq, 'its digest does not match its position and text');
   return opened;
 }
 

@@ -11,8 +11,6 @@ import { verifyStore } from './verify.ts';
 /** Builds a ledger on a store. */
 export function ledgersIn(store: TableStore): Ledgers {
   return {
-    durable: true,
-    shared: true,
     ...claimLedger(store),
     ...verdictLedger(store),
     ...journalLedger(store),

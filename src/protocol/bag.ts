@@ -1,4 +1,4 @@
-import { EffectMatchError, invariant } from '../errors.ts';
+import { EffectMatchError } from '../errors.ts';
 import type { CountedEffect } from './diff.ts';
 import type { Effect } from './effect.ts';
 import type { Row, Value } from './value.ts';
@@ -36,7 +36,7 @@ export function rowText(row: Row): string {
   return columnsText(row);
 }
 
-/** The value of a key that is a single number, else undefined. Faster to look up than a text. */
+/** The value of a key that is a single number, else undefined. Faster to look up than a string. */
 export function numberOf(key: Row | undefined): number | undefined {
   const found = scalarOf(key);
   return typeof found === 'number' ? found : undefined;
@@ -111,66 +111,12 @@ function isList(value: object): value is readonly Value[] {
   return Array.isArray(value);
 }
 
-/** A multiset of effects: two equal writes count as two. */
-export class EffectBag {
-  readonly #counted = new Map<string, CountedEffect>();
-  #size = 0;
-
-  static of(effects: Iterable<Effect>): EffectBag {
-    const bag = new EffectBag();
-    for (const effect of effects) bag.add(effect);
-    return bag;
+/** Each distinct effect with its count: two equal writes count as two. */
+export function countEffects(effects: Iterable<Effect>): readonly CountedEffect[] {
+  const counted = new Map<string, CountedEffect>();
+  for (const effect of effects) {
+    const key = effectKey(effect);
+    counted.set(key, { ...effect, count: 1 + (counted.get(key)?.count ?? 0) });
   }
-
-  /** Number of effects, including duplicates. */
-  get size(): number {
-    return this.#size;
-  }
-
-  add(effect: Effect, count = 1): this {
-    invariant(Number.isSafeInteger(count) && count >= 0, 'a multiplicity is a whole number');
-    if (count > 0) this.#set(effectKey(effect), effect, count);
-    return this;
-  }
-
-  count(effect: Effect): number {
-    return this.#counted.get(effectKey(effect))?.count ?? 0;
-  }
-
-  /** The multiset sum: counts are added. */
-  union(other: EffectBag): EffectBag {
-    const sum = new EffectBag();
-    for (const [key, effect] of this.#counted) sum.#set(key, effect, effect.count);
-    for (const [key, effect] of other.#counted) sum.#set(key, effect, effect.count);
-    return sum;
-  }
-
-  /** This bag without the other's effects: counts are subtracted, down to zero. */
-  subtract(other: EffectBag): EffectBag {
-    const rest = new EffectBag();
-    for (const [key, effect] of this.#counted) {
-      const count = effect.count - (other.#counted.get(key)?.count ?? 0);
-      if (count > 0) rest.#set(key, effect, count);
-    }
-    return rest;
-  }
-
-  equals(other: EffectBag): boolean {
-    if (this.#size !== other.#size || this.#counted.size !== other.#counted.size) return false;
-    for (const [key, { count }] of this.#counted) {
-      if (other.#counted.get(key)?.count !== count) return false;
-    }
-    return true;
-  }
-
-  /** Each distinct effect once with its count, sorted by key. */
-  *entries(): IterableIterator<readonly [key: string, effect: CountedEffect]> {
-    for (const key of [...this.#counted.keys()].sort())
-      yield [key, this.#counted.get(key) as CountedEffect];
-  }
-
-  #set(key: string, effect: Effect, count: number): void {
-    this.#counted.set(key, { ...effect, count: count + (this.#counted.get(key)?.count ?? 0) });
-    this.#size += count;
-  }
+  return [...counted.values()];
 }

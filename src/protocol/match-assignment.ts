@@ -65,8 +65,8 @@ export function assign(sides: Sides, labels: LabelValues): Assignment {
   const demands = groupWanted(wanted, labels).map(({ members, sample, count }) =>
     demandOf(count, findCandidates(sides, sample, labels), members),
   );
-  // A demand for what must be left over makes both sides equally large, so that they either match
-  // or differ visibly.
+  // Observed effects beyond what A asks for get a demand that only optional ones can meet. Both
+  // sides then have the same size, so a complete assignment leaves nothing over.
   const surplus =
     observed.reduce((sum, { effects }) => sum + effects.length, 0) -
     demands.reduce((sum, { open }) => sum + open, 0);

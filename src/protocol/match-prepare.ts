@@ -1,7 +1,6 @@
-import { sortedColumns } from './bag.ts';
+import { comparisonKey, rowText, sameValue, scalarOf, sortedColumns } from './bag.ts';
 import { isExact } from './constraint.ts';
-import type { ApprovedEffect, CellRow, Effect } from './effect.ts';
-import { ExactIndex } from './match-exact.ts';
+import type { ApprovedEffect, CellRow, Effect, Op } from './effect.ts';
 import { layOutWanted, type Shape, shapeOf, type Wanted } from './match-shape.ts';
 import type { Registration } from './registration.ts';
 import type { Row, Value } from './value.ts';
@@ -107,4 +106,92 @@ function exactRow(cells: CellRow): Row {
     if (cell !== undefined && isExact(cell)) row[column] = cell.is;
   }
   return row;
+}
+
+/**
+ * Finds the exact effect of A that an observed effect equals. Most rows have a key and one effect:
+ * these are found by key and compared column by column, which is several times faster than encoding
+ * the whole effect. All others are found by comparison key.
+ */
+class ExactIndex {
+  readonly #exact: readonly ApprovedEffect[];
+  readonly #rows = new Map<string, { [op in Op]?: Map<number | string, number> }>();
+  readonly #texts = new Map<string, number>();
+
+  /** `exact` holds the effects by position. */
+  constructor(exact: readonly ApprovedEffect[]) {
+    this.#exact = exact;
+  }
+
+  /** Adds an effect that is not in the index yet, as it would be observed. */
+  add(effect: Effect, skip: Skip, position: number): void {
+    const id = rowId(effect.key);
+    if (id !== undefined) {
+      let rows = this.#rows.get(effect.target);
+      if (rows === undefined) {
+        rows = {};
+        this.#rows.set(effect.target, rows);
+      }
+      rows[effect.op] ??= new Map();
+      if (!rows[effect.op]?.has(id)) {
+        rows[effect.op]?.set(id, position);
+        return;
+      }
+    }
+    this.#texts.set(comparisonKey(effect, skip), position);
+  }
+
+  /** Whether no two effects have the same row key. */
+  hasOneOfEachRow(): boolean {
+    if (this.#texts.size > 0) return false;
+    for (const byOp of this.#rows.values()) {
+      const [first, ...others] = Object.values(byOp);
+      if (others.length === 0) continue;
+      const seen = new Set(first?.keys());
+      for (const ids of others)
+        for (const id of ids.keys()) {
+          if (seen.has(id)) return false;
+          seen.add(id);
+        }
+    }
+    return true;
+  }
+
+  /** The position of the exact effect that equals this one, ignoring volatile columns. */
+  find(effect: Effect, skip: Skip): number | undefined {
+    const id = rowId(effect.key);
+    const position =
+      id === undefined ? undefined : this.#rows.get(effect.target)?.[effect.op]?.get(id);
+    const wanted = position === undefined ? undefined : this.#exact[position];
+    if (wanted !== undefined && isMet(wanted, effect, skip)) return position;
+    return this.#texts.size === 0 ? undefined : this.#texts.get(comparisonKey(effect, skip));
+  }
+}
+
+/** The id for finding a row. Two keys may share an id, so the caller must compare the key. */
+function rowId(key: Row | undefined): number | string | undefined {
+  return scalarOf(key) ?? (key && rowText(key));
+}
+
+function isMet(wanted: ApprovedEffect, effect: Effect, skip: Skip): boolean {
+  return (
+    areCells(wanted.key, effect.key, skip) &&
+    areCells(wanted.before, effect.before, skip) &&
+    areCells(wanted.after, effect.after, skip)
+  );
+}
+
+/** Cells that are not exact are in volatile columns here, which are not compared. */
+function areCells(cells: CellRow | undefined, row: Row | undefined, skip: Skip): boolean {
+  let surplus = 0;
+  for (const column in cells) {
+    if (skip?.has(column)) continue;
+    const cell = cells[column];
+    if (cell === undefined || !isExact(cell)) return false;
+    if (row === undefined || !Object.hasOwn(row, column) || !sameValue(cell.is, row[column]))
+      return false;
+    surplus += 1;
+  }
+  for (const column in row) if (!skip?.has(column)) surplus -= 1;
+  return surplus === 0;
 }

@@ -1,7 +1,7 @@
 import { invariant, unreachable } from '../errors.ts';
-import { EffectBag } from './bag.ts';
+import { countEffects } from './bag.ts';
 import { Budget } from './budget.ts';
-import { type Diff, diffOf } from './diff.ts';
+import { type CountedEffect, type Diff, diffOf } from './diff.ts';
 import type { ApprovedEffect, Effect } from './effect.ts';
 import type { GeneratedValues } from './generated.ts';
 import type { Pairing } from './match-assignment.ts';
@@ -140,9 +140,9 @@ function extraEffects(
   { volatile }: Prepared,
   taken: readonly Effect[],
   unmatched: readonly Effect[],
-): EffectBag {
+): readonly CountedEffect[] {
   const named = new Set(taken.map(rowIdentity));
-  return EffectBag.of(
+  return countEffects(
     unmatched.filter((effect) => {
       const row = rowIdentity(effect);
       return row === undefined || !named.has(row) || !isVolatileOnly(effect, volatile);
@@ -152,10 +152,9 @@ function extraEffects(
 
 function differBy(
   missing: readonly ApprovedEffect[],
-  extra: EffectBag,
+  extra: readonly CountedEffect[],
   reason: 'effects' | 'labels',
 ): MatchResult {
-  invariant(missing.length > 0 || extra.size > 0, 'bags that differ have a difference');
-  const counted = [...extra.entries()].map(([, effect]) => effect);
-  return { kind: 'different', reason, diff: diffOf(missing, counted) };
+  invariant(missing.length > 0 || extra.length > 0, 'bags that differ have a difference');
+  return { kind: 'different', reason, diff: diffOf(missing, extra) };
 }

@@ -1,6 +1,6 @@
 import { EffectMatchError } from '../errors.ts';
 import { type RenderOptions, renderValue, showText } from './render-text.ts';
-import { closed, list, optional, plain, readOnce, type Schema, text } from './schema.ts';
+import { closed, copyOnce, list, optional, plain, type Schema, text } from './schema.ts';
 import { isObject, type Value } from './value.ts';
 
 /**
@@ -31,7 +31,7 @@ const noteSchema: Schema<Note> = closed({
 
 /** Checks the form of a note. Its content stays unverified. */
 export function parseNote(input: unknown): Note {
-  const found = readOnce(noteSchema, input, Number.POSITIVE_INFINITY);
+  const found = copyOnce(noteSchema, input, Number.POSITIVE_INFINITY);
   if ('copy' in found) return found.copy;
   const where = ['note', ...found.path].join('.');
   throw new EffectMatchError('ERR_EM_RECORD_INVALID', `proposal at ${where}: ${found.why}`);

@@ -84,7 +84,7 @@ export interface RecordKind<T> {
    */
   parse(input: unknown): T;
   /**
-   * Like `parse`, for plain data that nobody else holds or changes, such as parsed JSON. What is in
+   * Like `parse`, for plain data that no other code holds or changes, such as parsed JSON. What is in
    * canonical order is frozen instead of copied.
    */
   adopt(input: unknown): T;
@@ -96,15 +96,29 @@ export interface RecordKind<T> {
   text(record: T): string;
   /** The same text in pieces, which takes less memory if it is long. */
   pieces(record: T): Iterable<string>;
+  /** What `compute` makes of the pieces. Called once for a record that was parsed here. */
+  digest(record: T, compute: (pieces: Iterable<string>) => Digest): Digest;
 }
 
 /** Longer texts are not cached with their record, to save memory. They are written again. */
 const KEPT_CHARACTERS_MAX = 1 << 25;
 
-/** A checked record with the length of its text in bytes; the text is absent if it is long. */
-interface Kept<T> extends Copied<T> {
+/**
+ * What is kept of a checked record: the length of its text in bytes, and the text if it is short.
+ * It does not refer to the record: the engine's frequent collections keep the values of a WeakMap
+ * alive, and would keep the record with them.
+ */
+interface Kept {
+  readonly inOrder: boolean;
   readonly bytes: number;
   readonly text?: string | undefined;
+  digest?: Digest;
+}
+
+/** A checked record. */
+interface Found<T> {
+  readonly copy: T;
+  readonly kept: Kept;
 }
 
 /** Defines a record kind. */
@@ -117,15 +131,17 @@ export function defineRecord<T extends object>(
   // Records that were checked here, with their texts. They are deeply frozen and share nothing with
   // what others hold, so they cannot have changed. A record is therefore checked once, however often
   // it is digested.
-  const known = new WeakMap<object, Kept<T>>();
-  const keep = (found: Kept<T>): T => {
-    known.set(found.copy, found);
-    return found.copy;
+  const known = new WeakMap<object, Kept>();
+  const keep = ({ copy, kept }: Found<T>): T => {
+    known.set(copy, kept);
+    return copy;
   };
   const size = { kind, maxBytes };
-  const knownOf = (input: unknown): Kept<T> | undefined =>
-    typeof input === 'object' && input !== null ? known.get(input) : undefined;
-  const check = (input: unknown, isOwned: boolean): Kept<T> => {
+  const knownOf = (input: unknown): Found<T> | undefined => {
+    const kept = typeof input === 'object' && input !== null ? known.get(input) : undefined;
+    return kept && { copy: input as T, kept };
+  };
+  const check = (input: unknown, isOwned: boolean): Found<T> => {
     const found = measured(copyOnce(schema, input, KEPT_AFTER, isOwned), size);
     if ('copy' in found) return found;
     // Building the text reports data that is not plain, and shows how large it is.
@@ -135,7 +151,7 @@ export function defineRecord<T extends object>(
   };
   const own = (input: unknown) =>
     measured(copyOnce(schema, input, Number.POSITIVE_INFINITY, true), size);
-  const read = (input: unknown): Kept<T> => knownOf(input) ?? check(input, false);
+  const read = (input: unknown): Found<T> => knownOf(input) ?? check(input, false);
   return {
     kind,
     version,
@@ -158,6 +174,11 @@ export function defineRecord<T extends object>(
     },
     text: (record) => textOf(read(record)),
     pieces: (record) => piecesOf(read(record)),
+    digest(record, compute) {
+      const found = read(record);
+      found.kept.digest ??= compute(piecesOf(found));
+      return found.kept.digest;
+    },
   };
 }
 
@@ -165,8 +186,9 @@ export function defineRecord<T extends object>(
 function measured<T extends object>(
   found: Copied<T> | SchemaRefusal,
   { kind, maxBytes }: { readonly kind: string; readonly maxBytes: number },
-): Kept<T> | SchemaRefusal {
+): Found<T> | SchemaRefusal {
   if (!('copy' in found)) return found;
+  const { copy, inOrder } = found;
   let bytes = 0;
   let kept: string[] | undefined = [];
   for (const piece of writePieces(found)) {
@@ -177,29 +199,31 @@ function measured<T extends object>(
     if (bytes > KEPT_CHARACTERS_MAX) kept = undefined;
   }
   demandFits(kind, bytes, maxBytes);
-  return { ...found, bytes, text: kept?.length === 1 ? kept[0] : kept?.join('') };
+  const text = kept?.length === 1 ? kept[0] : kept?.join('');
+  return { copy, kept: { inOrder, bytes, text } };
 }
 
 /** The pieces were measured before, so none of them is too long. */
-function piecesOf<T extends object>(kept: Kept<T>): Iterable<string> {
-  return kept.text === undefined ? (writePieces(kept) as Iterable<string>) : [kept.text];
+function piecesOf<T extends object>({ copy, kept }: Found<T>): Iterable<string> {
+  const { text, inOrder } = kept;
+  return text === undefined ? (writePieces({ copy, inOrder }) as Iterable<string>) : [text];
 }
 
-function textOf<T extends object>(kept: Kept<T>): string {
-  return kept.text ?? joinPieces(piecesOf(kept), kept.bytes);
+function textOf<T extends object>(found: Found<T>): string {
+  return found.kept.text ?? joinPieces(piecesOf(found), found.kept.bytes);
 }
 
 /** Whether a record has this text. */
-function isText<T extends object>(kept: Kept<T>, text: string): boolean {
+function isText<T extends object>(found: Found<T>, text: string): boolean {
   let at = 0;
-  for (const piece of piecesOf(kept)) {
+  for (const piece of piecesOf(found)) {
     if (!text.startsWith(piece, at)) return false;
     at += piece.length;
   }
   return at === text.length;
 }
 
-function accept<T>(kind: string, found: Kept<T> | SchemaRefusal): Kept<T> {
+function accept<T>(kind: string, found: Found<T> | SchemaRefusal): Found<T> {
   if ('copy' in found) return found;
   const where = found.path.length > 0 ? ` at ${found.path.join('.')}` : '';
   throw invalid(`${kind}${where}`, found.why);

@@ -288,8 +288,8 @@ class Side {
   }
 
   /**
-   * The range and, if all are numbers, the sum. Empty if there is nothing to add, as for texts that
-   * are all listed.
+   * The range and, if all are numbers, the sum. Empty if that adds nothing, for example because all
+   * texts are listed.
    */
   render(isListed: boolean, rendering: Rendering): string {
     const numbers = this.numbers.render(rendering);

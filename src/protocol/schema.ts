@@ -65,12 +65,6 @@ export function jsonSchemaOf(
 /** The type that a schema reads. */
 export type Infer<S> = S extends Schema<infer T> ? T : never;
 
-/** A checked value: a frozen copy and its canonical text. */
-export interface Read<T> {
-  readonly copy: T;
-  readonly text: string;
-}
-
 /** Why a value does not fit its schema, and where. */
 export interface SchemaRefusal {
   readonly path: readonly (string | number)[];
@@ -106,18 +100,6 @@ export function copyOnce<T>(
   const copy = schema(input, pass, 0);
   if (copy === undefined) return { path: pass.path, why: pass.refusal };
   return { copy, inOrder: pass.inOrder };
-}
-
-/** Like {@link copyOnce}, but also writes the canonical text. */
-export function readOnce<T>(
-  schema: Schema<T>,
-  input: unknown,
-  maxObjects: number,
-): Read<T> | SchemaRefusal {
-  const found = copyOnce(schema, input, maxObjects);
-  if (!('copy' in found)) return found;
-  const text = writeCopy(found.copy, found.inOrder);
-  return text === undefined ? { path: [], why: 'is too long' } : { copy: found.copy, text };
 }
 
 /** Lists with more items are written in pieces of this many, and their copies are kept small. */
@@ -190,7 +172,7 @@ function refuseAt(pass: Pass, key: string | number): undefined {
 
 /** Whether a value fits a schema. For values without nested objects. */
 export function accepts(schema: Schema<unknown>, value: unknown): boolean {
-  return 'text' in readOnce(schema, value, 1);
+  return 'copy' in copyOnce(schema, value, 1);
 }
 
 /** Any plain data, by the rules of `canonical`. */

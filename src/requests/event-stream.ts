@@ -23,7 +23,7 @@ interface EventReader {
   /** Start after this event. By default only new events are sent. */
   readonly after?: number | undefined;
   readonly signal: AbortSignal;
-  /** Whether it may still listen. Checked at every heartbeat. */
+  /** Whether the listener is still admitted. Checked at every heartbeat. */
   readonly isAdmitted?: () => Promise<boolean>;
   /** Formats an event as one message. */
   readonly write: (event: RequestEvent) => string;

@@ -97,7 +97,7 @@ class PostgresDatabase implements RequestDatabase {
     return replies.at(-2)?.rows.length ?? 0;
   }
 
-  /** Numbers the values and names columns and tables as PostgreSQL has them. */
+  /** Translates placeholders, column names and table names to PostgreSQL's. */
   #translate({ sql, values }: SqlStatement): WireStatement {
     let place = 0;
     const text = sql

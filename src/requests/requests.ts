@@ -381,7 +381,8 @@ export class Requests implements AsyncDisposable {
     const at = new Date(this.#clock.now()).toISOString();
     return await this.#amend(id, (asked) => {
       const { messages = [] } = asked;
-      if (messages.length >= MAX_MESSAGES) throw invalid('there are too many messages already');
+      if (messages.length >= MAX_MESSAGES)
+        throw invalid(`a request has at most ${MAX_MESSAGES} messages`);
       return { ...asked, messages: [...messages, { ...said, text, at }] };
     });
   }
@@ -394,7 +395,7 @@ export class Requests implements AsyncDisposable {
       const change = { state: 'pending', asked: JSON.stringify(work(readAsked(stored))) } as const;
       if (await this.#change(stored, OPEN, change, { asked })) return await this.get(id);
     }
-    const message = `${id} is being changed by others; try again`;
+    const message = `${id} is being changed by someone else; try again`;
     throw new EffectMatchError('ERR_EM_STORE_BUSY', message);
   }
 

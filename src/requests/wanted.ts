@@ -29,11 +29,11 @@ export function readAsk(ask: Ask): WantedChange {
   const { by, run, reason = '', key = '' } = ask;
   if (!isName(by)) throw invalid('"by" must be the name of an agent');
   if (typeof run !== 'string' || run === '' || run.length > MAX_WORDS)
-    throw invalid(`"run" must be a text of 1 to ${MAX_WORDS} characters`);
+    throw invalid(`"run" must be a string of 1 to ${MAX_WORDS} characters`);
   if (typeof key !== 'string' || key.length > MAX_WORDS)
-    throw invalid(`"key" must be a text of at most ${MAX_WORDS} characters`);
+    throw invalid(`"key" must be a string of at most ${MAX_WORDS} characters`);
   if (typeof reason !== 'string' || reason.length > MAX_REASON || !reason.isWellFormed())
-    throw invalid(`"reason" must be a text of at most ${MAX_REASON} characters`);
+    throw invalid(`"reason" must be a string of at most ${MAX_REASON} characters`);
   const way = 'manifest' in ask ? 'manifest' : WAYS.find((name) => name in ask);
   if (way === undefined) throw invalid('it needs an operation, an action or a manifest');
   const allowed = FIELDS[way];

@@ -120,7 +120,9 @@ function recordDraft(deployment: Deployment, parts: DraftParts): Draft & OpenTas
       const request = { ...plan, adapter, action, ...(set && { set }) };
       const proposal = await rehearse(deployment, request);
       if (proposal.approved.effects.length > 0) return { proposal, action };
-      throw refused('the draft only read, so there is nothing to approve; make a call that writes');
+      throw refused(
+        'the draft only read data, so there is nothing to approve; make a call that writes',
+      );
     },
     [Symbol.asyncDispose]: () => draft.discard(),
   };

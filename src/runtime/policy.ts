@@ -88,7 +88,7 @@ export function policyOf(config: Configured): Policy {
     );
     if (stray !== undefined) {
       throw invalid(
-        `issuer "${name}" may approve operation "${stray}", but none of that name is configured`,
+        `issuer "${name}" may approve operation "${stray}", but no adapter of that name is configured`,
       );
     }
     checkSecond(`issuer "${name}"`, issuer.second, Object.keys(config.issuers), name);
@@ -238,7 +238,7 @@ export function operationsOf(config: Configured): ReadonlyMap<string, Operation>
       throw invalid(`operation "${name}" is configured as "${key}"; use its own name`);
     if (!Object.hasOwn(config.adapters, adapter)) {
       throw invalid(
-        `operation "${name}" is for adapter "${adapter}", but none of that name is configured`,
+        `operation "${name}" is for adapter "${adapter}", but no adapter of that name is configured`,
       );
     }
   }

@@ -2,7 +2,6 @@ import type { Stage, Staged, StatementResult } from '../contract/adapter.ts';
 import type { ConsumedPermit } from '../contract/proof.ts';
 import { invariant, isFault } from '../errors.ts';
 import { type StoredGenerated, storableGenerated } from '../protocol/generated.ts';
-import type { Approved } from '../protocol/manifest.ts';
 import { exactEffects, type Prepared, prepareApproved } from '../protocol/match.ts';
 import { establish } from '../protocol/observation.ts';
 import { classify, type Outcome } from '../protocol/outcome.ts';
@@ -76,9 +75,14 @@ export async function executePromotable(
     }));
     if (inspected.kind === 'prevented') return inspected;
     if (inspected.kind !== 'passed') return await endUnpromoted(run, inspected);
-    return withResults(await promote(run, inspected), inspected.stage);
+    const terminal = await promote(run, inspected);
+    const { results } = inspected.stage;
+    // Rows are returned only after the commit.
+    return terminal.kind === 'committed' && results ? { ...terminal, results } : terminal;
   } finally {
-    await dispose(run.stage);
+    // Only a safety net: the stage was already discarded if it matters that nothing remains. If
+    // this fails, the recorded verdict is true anyway.
+    await Promise.try(() => run.stage?.[Symbol.asyncDispose]()).catch(() => {});
   }
 }
 
@@ -109,13 +113,13 @@ async function inspect(run: Run): Promise<Passed | Refused | Prevented> {
   run.at = 'comparison';
   const evidence = await stage.observe();
   const observation = establish(evidence, admitted.registration, admitted.frame.channels);
-  const known = knownOf(approved);
-  const outcome = deployment.classify(known.prepared, observation, evidence);
+  const prepared = prepareApproved(approved);
+  const outcome = deployment.classify(prepared, observation, evidence);
   run.seen = { outcome, residue: tries.residue(evidence.residue) };
   deployment.reached('path:observed');
   if (outcome.kind !== 'EXACT') return explain(outcome);
 
-  const observed = digestExact(run, known, outcome);
+  const observed = digestExact(run, prepared, outcome);
   const bound = { candidate: evidence.candidate, evidence: evidence.evidence, observed };
   deployment.reached('path:permit-bound');
 
@@ -148,38 +152,14 @@ async function serveTask(run: Run, host: TaskHost): Promise<Staged | Refused> {
   return completed.kind === 'failed' ? refuse(completed.reason, completed.detail) : held;
 }
 
-/** What follows from the approval alone, computed at its first use. */
-interface KnownApproval {
-  readonly prepared: Prepared;
-  /** Digest of the matching outcome, if only one can match. */
-  observed?: Digest;
-}
-
-const approvals = new WeakMap<Approved, KnownApproval>();
-
-function knownOf(approved: Approved): KnownApproval {
-  const known = approvals.get(approved) ?? { prepared: prepareApproved(approved) };
-  approvals.set(approved, known);
-  return known;
-}
-
 /**
  * Digest of an EXACT outcome. If A states one exact change per row, only one outcome can match, so
  * its digest is computed from A without assembling E.
  */
-function digestExact(run: Run, known: KnownApproval, outcome: Exact): Digest {
-  const { deployment, admitted } = run;
-  const isKeyed = admitted.registration.values === 'digest';
-  const isOurs = deployment.classify === classify;
-  if (isKeyed || !isOurs || !known.prepared.isSingle)
-    return observedDigest(deployment, admitted, outcome.effects);
-  known.observed ??= observedDigest(deployment, admitted, exactEffects(known.prepared));
-  return known.observed;
-}
-
-/** Rows are returned only after the commit. */
-function withResults(terminal: Terminal, { results }: Stage): Executed {
-  return terminal.kind === 'committed' && results ? { ...terminal, results } : terminal;
+function digestExact({ deployment, admitted }: Run, prepared: Prepared, outcome: Exact): Digest {
+  const isKnown = prepared.isSingle && deployment.classify === classify;
+  const effects = isKnown ? exactEffects(prepared) : outcome.effects;
+  return observedDigest(deployment, admitted, effects);
 }
 
 type Exact = Extract<Outcome, { kind: 'EXACT' }>;
@@ -276,15 +256,6 @@ async function tryDiscard(stage: Stage): Promise<Discarded> {
   };
   const first = await discard();
   return first.isGone ? first : await discard();
-}
-
-/** Only a safety net: the stage was already discarded if it matters that nothing remains. */
-async function dispose(stage: Stage | undefined): Promise<void> {
-  try {
-    await stage?.[Symbol.asyncDispose]();
-  } catch {
-    // The recorded verdict is true anyway.
-  }
 }
 
 /** The void marker decides. A backend that cannot be reached decides nothing. */

@@ -79,7 +79,7 @@ async function dispatchOnce(
   if (isOver(deployment.clock, gate.permit.deadline)) {
     // By now an operator may have given up this attempt and had the change made under another
     // license.
-    const detail = 'the lease of the attempt had run out when the request was to be sent';
+    const detail = "the attempt's lease expired before the request was sent";
     return reject('dispatch', refuse('not-sent', detail));
   }
 

@@ -110,7 +110,7 @@ function findUnsigned(
   if (keys === undefined) return `"${operator}" is not an operator of this deployment`;
   if (!verify(keys)) return `the signature is not by a registered key of "${operator}"`;
   if (evidence.trim() === '' || evidence.length > EVIDENCE_MAX)
-    return `evidence is a text of 1 to ${EVIDENCE_MAX} characters`;
+    return `evidence must be a string of 1 to ${EVIDENCE_MAX} characters`;
   if (evidenceDigest(evidence) !== decision.evidence)
     return 'the evidence is not the one that was signed for';
   return undefined;

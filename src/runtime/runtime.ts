@@ -194,7 +194,7 @@ export interface Runtime extends AsyncDisposable {
     options?: CheckOptions,
   ): Promise<Refusal | undefined>;
   /**
-   * Who may sign a proposal, by the designations and limits of the configuration. For an operation:
+   * Who may sign a proposal under the configured designations and limits. For an operation:
    * who may sign at least some of its proposals.
    */
   issuersFor(proposal: Proposal | { readonly operation: string }): readonly string[];
@@ -218,8 +218,8 @@ export interface Runtime extends AsyncDisposable {
    */
   continuations(): Promise<readonly OpenContinuation[]>;
   /**
-   * Records an operator's signed decision (`signReopening`) that work which never completed may be
-   * released again, with the evidence for it. Runs nothing.
+   * Records an operator's signed decision (`signReopening`), with evidence, that work may be released
+   * again because it never completed. Does not run the work.
    */
   reopen(decision: unknown, evidence: string): Promise<Acknowledgement>;
   /**

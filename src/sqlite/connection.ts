@@ -195,6 +195,16 @@ function flushAgain(db: DatabaseSync): void {
   }
 }
 
+/** Runs reads in one transaction: they see one moment, and the file is locked once. */
+export function reading<T>(db: DatabaseSync, look: () => T): T {
+  statement(db, 'begin').run();
+  try {
+    return look();
+  } finally {
+    if (db.isTransaction) statement(db, 'rollback').run();
+  }
+}
+
 function runImmediate<T>(db: DatabaseSync, body: () => T): T {
   statement(db, 'begin immediate').run();
   try {

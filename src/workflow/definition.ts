@@ -19,7 +19,7 @@ interface CommonNode {
   readonly after?: string | readonly string[];
 }
 
-/** A node that executes an operation of the configuration. */
+/** A node that executes a configured operation. */
 export interface OperationNode<Input = unknown> extends CommonNode {
   readonly operation: string;
   /** The input of the operation. */

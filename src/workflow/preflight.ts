@@ -18,7 +18,7 @@ interface PreflightParts {
 const NO_QUEUE =
   'handOver needs the ledger in the PostgreSQL database of the queue; this ledger is elsewhere';
 /** Why a node without a possible approver cannot run. */
-export const NO_APPROVER = 'no approver of the configuration may sign it';
+export const NO_APPROVER = 'no configured approver may sign it';
 
 /**
  * Checks everything that needs no proposal: that every operation is configured and has an approver,

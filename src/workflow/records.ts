@@ -75,7 +75,7 @@ interface Kept {
 const REVISION = ['run', 'revision'] as const;
 const INSTANCE = ['run', 'revision', 'plan', 'instance'] as const;
 
-/** The parts of a place that name what is stored there. */
+/** The parts of a place that identify each kind of stored record. */
 const PARTS: Readonly<Record<keyof Kept, readonly (keyof Place)[]>> = {
   run: REVISION,
   proposal: INSTANCE,

@@ -15,7 +15,7 @@ export interface WatcherOptions {
   readonly workflows?: Workflows;
   /** How often it looks, in milliseconds; 5000 by default. */
   readonly everyMs?: number;
-  /** Where looks are reported, for example the `telemetry` of the configuration. */
+  /** Receives a report of every look, for example the configured `telemetry`. */
   readonly telemetry?: Telemetry;
   /** Called with the findings of every look. */
   readonly onLook?: (found: WatcherFindings) => void;

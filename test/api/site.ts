@@ -20,7 +20,7 @@ import {
   insert,
   type RuntimeConfig,
 } from '../../src/index.ts';
-import { readOnce } from '../../src/protocol/schema.ts';
+import { copyOnce } from '../../src/protocol/schema.ts';
 import { openRequests, type RequestsOptions } from '../../src/requests/index.ts';
 import { createRuntime, type Runtime } from '../../src/runtime/runtime.ts';
 import { testKeyring } from '../keyring.ts';
@@ -99,7 +99,7 @@ function checkForm(logged: CallLog | undefined, response: Response, json: unknow
   const isProblem = response.headers.get('content-type') === 'application/problem+json';
   const schema = isProblem ? problemSchema : answeredWith(endpoint, status);
   assert.ok(schema, `${method} ${route} ${status} is documented`);
-  const found = readOnce(schema, json, Number.POSITIVE_INFINITY);
+  const found = copyOnce(schema, json, Number.POSITIVE_INFINITY);
   assert.ok('copy' in found, `${method} ${route} ${status}: ${JSON.stringify(found)}`);
 }
 

@@ -19,6 +19,7 @@ import type {
   Survey,
 } from '../../src/contract/adapter.ts';
 import { systemClock } from '../../src/contract/clock.ts';
+import type { ConsumedPermit } from '../../src/contract/proof.ts';
 import { EffectMatchError } from '../../src/errors.ts';
 import { mintProofs } from '../../src/testing/proofs.ts';
 
@@ -305,16 +306,84 @@ test('the first error is reported, whatever happens when the candidate ends', as
   await assert.rejects(closing, /the adapter is closed/);
 });
 
-test('a promotion is refused under a permit for something else, and the candidate ends', async () => {
+/** A permit that fits, with parts of its record, of what it binds, or of its marker replaced. */
+function altered(permit: ConsumedPermit, record: object, bound: object = {}, marker: object = {}) {
+  const changed = { ...permit.record, ...record, bound: { ...permit.record.bound, ...bound } };
+  return { ...permit, record: changed, marker: { ...permit.marker, ...marker } } as ConsumedPermit;
+}
+
+const MISMATCHES: Readonly<Record<string, (permit: ConsumedPermit) => ConsumedPermit>> = {
+  'another occurrence': (permit) => altered(permit, { occurrence: 'other' }),
+  'another execution': (permit) => altered(permit, { execution: 'other' }),
+  'another claim': (permit) => altered(permit, { claim: 'other' }),
+  'another certificate': (permit) => altered(permit, { certificate: 'other' }),
+  'a request': (permit) =>
+    ({ ...permit, record: { ...permit.record, bound: { request: 'r' } } }) as never,
+  'another candidate': (permit) => altered(permit, {}, { candidate: 'other' }),
+  'other evidence': (permit) => altered(permit, {}, { evidence: 'other' }),
+  'another marker': (permit) => altered(permit, {}, {}, { occurrence: 'other' }),
+};
+
+for (const [what, alter] of Object.entries(MISMATCHES)) {
+  test(`a permit for ${what} is refused as that, and the candidate ends`, async () => {
+    const { calls, adapter } = recorded();
+    const { stage, proofs } = await hold(adapter);
+    assert.deepEqual(await stage.promote(alter(proofs.permit(await stage.observe()))), {
+      kind: 'refused',
+      reason: 'permit-mismatch',
+      detail: `the permit is for ${what}; nothing was promoted`,
+    });
+    assert.equal(calls.at(-1), 'discarded');
+  });
+}
+
+test('a void marker is no marker of a commit', async () => {
+  const { stage, proofs } = await hold(recorded().adapter);
+  const permit = proofs.permit(await stage.observe());
+  const promotion = await stage.promote(altered(permit, {}, {}, { disposition: 'void' }));
+  assert.ok(promotion.kind === 'refused');
+  assert.match(promotion.detail, /another marker/);
+});
+
+test('the permit for an observed candidate promotes, also after a recheck that found the same', async () => {
+  for (const rechecks of [0, 1]) {
+    const { stage, proofs } = await hold(recorded().adapter);
+    const permit = proofs.permit(await stage.observe());
+    for (let count = 0; count < rechecks; count += 1) await stage.recheck();
+    assert.equal((await stage.promote(permit)).kind, 'confirmed');
+  }
+});
+
+test('without an observation, or after a recheck that found something else, every permit is refused', async () => {
+  for (const isObserved of [false, true]) {
+    for (const evidence of ['evidence', 'other', undefined]) {
+      const recheck = async () => (isObserved ? 'other' : 'evidence');
+      const { stage, proofs } = await hold(recorded({ recheck }).adapter);
+      const fits = proofs.permit({ candidate: 'candidate', evidence: 'evidence' });
+      if (isObserved) await stage.observe();
+      await stage.recheck();
+      const promotion = await stage.promote(altered(fits, {}, { evidence }));
+      assert.ok(promotion.kind === 'refused');
+      assert.match(promotion.detail, /not observed, or that changed/);
+    }
+  }
+});
+
+test('an observation after a recheck that found something else makes the candidate promotable again', async () => {
+  let evidence = 'evidence';
+  const observe = async () => ({ ...EVIDENCE, evidence });
+  const { stage, proofs } = await hold(recorded({ observe, recheck: async () => 'other' }).adapter);
+  await stage.observe();
+  await stage.recheck();
+  evidence = 'other';
+  assert.equal((await stage.promote(proofs.permit(await stage.observe()))).kind, 'confirmed');
+});
+
+test('a stage that is disposed of ends its candidate', async () => {
   const { calls, adapter } = recorded();
-  const held = await hold(adapter);
-  const other = mintProofs(adapter as PromotableAdapter, 'other');
-  const permit = other.permit(await held.stage.observe());
-  const { kind } = await held.stage.promote(permit);
-  assert.deepEqual([kind, calls.at(-1)], ['refused', 'discarded']);
   const disposed = await hold(adapter);
   await disposed.stage[Symbol.asyncDispose]();
-  assert.equal(calls.filter((call) => call === 'discarded').length, 2);
+  assert.equal(calls.at(-1), 'discarded');
 });
 
 test('while a promotion is under way the stage answers nothing, and a long refusal is cut', async () => {

@@ -8,7 +8,7 @@ import { TASK_NAMES } from '../../bench/data/mcpmark.ts';
 import { mergePublished, type PublishedStudy, readPublished } from '../../bench/published.ts';
 import { QUOTING_PAGES, renewTables } from '../../bench/report/quoted.ts';
 import { describeContext } from '../../bench/results.ts';
-import { exactly } from '../../bench/study.ts';
+import { atMost, exactly } from '../../bench/study.ts';
 
 const pages = QUOTING_PAGES.map((file) => readFileSync(file, 'utf8'));
 
@@ -42,6 +42,27 @@ test('a study that was not run has no row on the first page', () => {
   assert.doesNotMatch(page([]), /not run|killed/);
   assert.match(page([kills('crashes')]), /\| 7 processes killed .+ \| {2}\| 0 \|/);
   assert.match(page([kills('crashes'), kills('crashes-long')]), /\| 7 processes killed/);
+});
+
+test('a missed target names the floor with the most of what is owed, or none', () => {
+  const missed = (floors: readonly string[], figure: string) => {
+    const cells = [atMost(figure, 9, 'x', 3), ...floors.map((name) => atMost(name, 2, 'x', 9))];
+    const page = '<!-- figures: missed -->\n<!-- end of figures -->';
+    const rows = renewTables(page, [{ study: 'pg-cost', run: null, cells }]).split('\n');
+    return rows
+      .find((row) => row.includes(figure))
+      ?.split('|')
+      .slice(-3, -1)
+      .map((one) => one.trim());
+  };
+  const bare = '1 client: floor over direct';
+  const needs = '1 client: floor with what protection needs over direct';
+  const other = '1 client: floor with what certification needs over direct';
+  const figure = '1 client: protected over direct';
+  assert.deepEqual(missed([other, bare, needs], figure), ['2 x', needs]);
+  assert.deepEqual(missed([other, bare], figure), ['2 x', bare]);
+  assert.deepEqual(missed([other], figure), ['', '']);
+  assert.deepEqual(missed([needs], 'something else'), ['', '']);
 });
 
 test('only complete results are published; others leave the older figures', () => {

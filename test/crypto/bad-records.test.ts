@@ -5,7 +5,7 @@ import { after, test } from 'node:test';
 import type { ErrorCode } from '../../src/errors.ts';
 import { canonical } from '../../src/protocol/canon.ts';
 import type { RecordKind } from '../../src/protocol/record.ts';
-import { closed, dictionary, integer, plain, readOnce, text } from '../../src/protocol/schema.ts';
+import { closed, copyOnce, dictionary, integer, plain, text } from '../../src/protocol/schema.ts';
 import { recordKinds, type Vector, vectors } from '../vectors/load.ts';
 import {
   assertRefuses,
@@ -344,7 +344,7 @@ test('a record beyond its size limit is refused before its schema looks at it', 
 test('an own __proto__ key is refused by schemas and has no canonical text', () => {
   const hostile: unknown = JSON.parse('{"a":1,"__proto__":{"polluted":true}}');
   for (const schema of [closed({ a: integer(0) }), dictionary(text(), plain), plain])
-    assert.ok('why' in readOnce<unknown>(schema, hostile, 10));
+    assert.ok('why' in copyOnce<unknown>(schema, hostile, 10));
   assertRefuses('ERR_EM_CANON_UNSUPPORTED', () => canonical(hostile), 'canonical');
 });
 

@@ -72,8 +72,6 @@ export function referenceLedgers(clock: WallClock = systemClock): LedgersFactory
     async open(context) {
       const journal = arrayJournal(context, memory.rows);
       return {
-        durable: false,
-        shared: false,
         ...claims(context, clock, memory, journal),
         ...verdicts(context, clock, journal),
         ...reading(context, clock, memory, journal),

@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { DAYS, isWithin, type Window, windowSchema } from '../../src/protocol/hours.ts';
 import { findUntimely } from '../../src/protocol/limits.ts';
-import { readOnce } from '../../src/protocol/schema.ts';
+import { copyOnce } from '../../src/protocol/schema.ts';
 
 const berlin = (from: string, to: string, ...days: Window['days'] & {}): Window => ({
   from,
@@ -133,7 +133,7 @@ test('a refusal says what time it is there, and when it would be allowed', () =>
 
 test('what is no window is refused: other times, none at all, no zone', () => {
   const good = { from: '08:00', to: '18:00', zone: 'Europe/Berlin' };
-  assert.ok('copy' in readOnce(windowSchema, good, 10));
+  assert.ok('copy' in copyOnce(windowSchema, good, 10));
   for (const wrong of [
     { from: '8:00' },
     { to: '24:01' },
@@ -144,7 +144,7 @@ test('what is no window is refused: other times, none at all, no zone', () => {
     { days: [] },
     { days: ['Mon'] },
   ]) {
-    const found = readOnce(windowSchema, { ...good, ...wrong }, 10);
+    const found = copyOnce(windowSchema, { ...good, ...wrong }, 10);
     assert.ok('why' in found, JSON.stringify(wrong));
   }
 });

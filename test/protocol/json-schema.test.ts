@@ -8,6 +8,7 @@ import {
   checked,
   choice,
   closed,
+  copyOnce,
   dictionary,
   either,
   form,
@@ -18,7 +19,6 @@ import {
   oneField,
   optional,
   plain,
-  readOnce,
   type Schema,
   type SchemaDocument,
   text,
@@ -117,7 +117,7 @@ for (const [name, schema] of Object.entries(SCHEMAS)) {
     let accepted = 0;
     fc.assert(
       fc.property(value, (input) => {
-        const isRead = 'copy' in readOnce(schema, input, Number.POSITIVE_INFINITY);
+        const isRead = 'copy' in copyOnce(schema, input, Number.POSITIVE_INFINITY);
         if (isRead) accepted += 1;
         assert.equal(fits(described, input), isRead, JSON.stringify({ input, described }));
       }),

@@ -356,7 +356,7 @@ test('what could only fail after the first effect is found before it, also of no
   );
   await assert.rejects(
     unable.workflows.start('unsigned', { id: 'r', input: 'r' }),
-    blocked(/node "a": no approver .*node "b": no approver of the configuration may sign it/),
+    blocked(/node "a": no configured approver .*node "b": no configured approver may sign it/),
   );
   assert.deepEqual(await flow.workflows.list(), []);
   await flow.workflows.start('unsigned', { id: 'r', input: 'r' });

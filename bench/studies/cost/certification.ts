@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { AdapterFactory, PromotableAdapter } from '../../../src/contract/adapter.ts';
 import type { Samples } from '../../statistics.ts';
 import { atMost, type Cell, figure, type Measured } from '../../study.ts';
+import { FLOORS, openFloor, openFloorSessions } from '../pg-cost/floor.ts';
 import { connect, openHeld, type Path } from '../pg-cost/paths.ts';
 import { openSite, startBenchServer } from '../pg-cost/site.ts';
 import { PAPER_CERTIFICATION } from './paper.ts';
@@ -15,6 +16,8 @@ const WRITE = 'update other_1 set amount = amount + 1 where id = 1';
 export interface CertificationTimes {
   readonly off: readonly number[];
   readonly on: readonly number[];
+  /** The same with as little as possible around two fresh surveys, written by hand. */
+  readonly floor: readonly number[];
   /** The two surveys of each execution with certification. */
   readonly first: readonly number[];
   readonly final: readonly number[];
@@ -27,9 +30,10 @@ export interface CertificationRuns {
 }
 
 /**
- * Measures pairs of the same five-effect operation under a license, without and with fresh surveys.
- * On both sides another client commits a write before the operation and while its candidate is
- * held, so that no survey can reuse an earlier one. The time of these writes is not counted.
+ * Measures pairs of the same five-effect operation under a license, without and with fresh surveys,
+ * and after each pair the floor with fresh surveys. Each time another client commits a write before
+ * the operation and while its candidate is held, so that no survey can reuse an earlier one. The
+ * time of these writes is not counted.
  */
 export async function measureCertification(
   pairs: number,
@@ -38,13 +42,19 @@ export async function measureCertification(
   await using server = await startBenchServer();
   await using site = await openSite(server, RELATIONS, ROWS);
   await using writers = await connect(site.plainUrl, 1);
+  await using sessions = await openFloorSessions(site, 1);
+  const [, , kind] = FLOORS;
   const numbers = { next: 1 };
   const measure = async (writer: pg.Client | undefined): Promise<CertificationTimes> => {
     const clock = new SurveyClock(writer);
     const adapt = (fresh: boolean) => ({ adapt: clock.around(fresh) });
     await using off = await openHeld(site, { certified: true, ...adapt(false) });
     await using on = await openHeld(site, { certified: true, ...adapt(true) });
-    const times = { off: [], on: [], first: [], final: [] } as { [name: string]: number[] };
+    const disturb = (reading: string) => clock.disturb(reading);
+    await using floor = await openFloor(site, { kind, ledger: 'SQLite', sessions, disturb });
+    const times = { off: [], on: [], floor: [], first: [], final: [] } as {
+      [name: string]: number[];
+    };
     for (let pair = -warmups; pair < pairs; pair += 1) {
       // Alternate the order, because the second of a pair benefits from warm caches.
       const order = pair % 2 === 0 ? (['off', 'on'] as const) : (['on', 'off'] as const);
@@ -56,6 +66,8 @@ export async function measureCertification(
         times.first?.push(spent.surveys[0] ?? Number.NaN);
         times.final?.push(spent.surveys.at(-1) ?? Number.NaN);
       }
+      const { ms } = await clock.time(floor, numbers);
+      if (pair >= 0) times.floor?.push(ms);
     }
     return times as unknown as CertificationTimes;
   };
@@ -88,9 +100,7 @@ class SurveyClock {
         };
         const stageAndWrite: typeof stage = async (...given) => {
           const held = await stage.apply(adapter, given);
-          const begun = performance.now();
-          await this.#write();
-          this.#writing += performance.now() - begun;
+          await this.disturb('final');
           return held;
         };
         return Object.assign(adapter, {
@@ -99,6 +109,14 @@ class SurveyClock {
         });
       },
     });
+  }
+
+  /** Writes while the candidate is held. The write before an operation is made by {@link time}. */
+  async disturb(reading: string): Promise<void> {
+    if (reading !== 'final') return;
+    const begun = performance.now();
+    await this.#write();
+    this.#writing += performance.now() - begun;
   }
 
   async #write(): Promise<void> {
@@ -122,7 +140,7 @@ class SurveyClock {
 
 /** The paper's figures and ours. Only the figure among writers is judged. */
 export function certificationCells({ amongWriters, alone }: CertificationRuns): readonly Cell[] {
-  const { off, on, first, final } = amongWriters;
+  const { off, on, floor, first, final } = amongWriters;
   const paper = PAPER_CERTIFICATION;
   const cell = (name: string, measured: Measured, published: number): Cell => ({
     ...figure(`PostgreSQL: ${name}`, measured, 'ms'),
@@ -142,6 +160,7 @@ export function certificationCells({ amongWriters, alone }: CertificationRuns): 
     cell('first survey, median', middle(first), paper.first),
     cell('final survey, median', middle(final), paper.final),
     { ...ratio, paper: paper.ratio },
+    figure(`PostgreSQL: ${FLOORS[2]} over off`, { statistic: 'ratio', of: floor, to: off }, 'x'),
     figure('PostgreSQL: on over off, no other writer', { statistic: 'ratio', ...others }, 'x'),
     figure(
       'PostgreSQL: paired increment, no other writer',

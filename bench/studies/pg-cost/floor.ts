@@ -8,16 +8,48 @@ import { CALLS } from '../../../src/adapters/postgres/prepared.ts';
 import { isReset } from '../../../src/adapters/postgres/sessions.ts';
 import { Connection, connectionTarget, type TextRow } from '../../../src/postgres/connection.ts';
 import { OPERATION } from './books.ts';
+import { openFloorLedger } from './floor-ledger.ts';
 import { connect, type LedgerKind, type Path } from './paths.ts';
 import type { Site } from './site.ts';
+
+/**
+ * How much a floor does: signature, claim, held candidate and marker; besides, what any protected
+ * operation owes; besides, what any certified one owes. See {@link openFloor}.
+ */
+export const FLOORS = [
+  'floor',
+  'floor with what protection needs',
+  'floor with what certification needs',
+] as const;
+
+type FloorKind = (typeof FLOORS)[number];
+
+interface FloorOptions {
+  readonly kind?: FloorKind;
+  readonly ledger: LedgerKind;
+  readonly sessions: FloorSessions;
+  /** Runs before a reading of the configuration. */
+  readonly disturb?: Disturb;
+}
+
+/** Another client commits before the first reading of the configuration, or before the final one. */
+type Disturb = (reading: 'first' | 'final') => Promise<unknown>;
 
 /**
  * The least that a protected operation can take with the functions that are in the database: a
  * license is verified, a claim is kept, the statement runs between `open` and `observe`, texts are
  * compared with what was expected, and the marker is committed with them. There are no records,
  * leases, certificates, typed values, refusals or recovery.
+ *
+ * With what protection needs, the ledger is also asked whether the claim stands, after the comparison
+ * and while the candidate is held, and has the terminal before the caller is told. With what
+ * certification needs, the configuration is read beside the claim, again beside that question, and
+ * must be the same.
  */
-export async function openFloor(site: Site, ledger: LedgerKind, clients: number): Promise<Path> {
+export async function openFloor(
+  site: Site,
+  { kind = 'floor', ledger, sessions, disturb }: FloorOptions,
+): Promise<Path> {
   await using opened = new AsyncDisposableStack();
   const control = new Control(site.options.control);
   opened.defer(() => control.close());
@@ -25,36 +57,82 @@ export async function openFloor(site: Site, ledger: LedgerKind, clients: number)
   const { user: executor = '' } = connectionTarget(site.options.execution);
   const roles = { backend: deployment.backend, executor, ...(await control.roles()) };
   const boundary = await readBoundary(control, readOptions(site.options), roles);
+  const note = control.promotedTransactions();
+  const rows = opened.use(
+    kind === 'floor' ? await openClaims(site, ledger) : await openFloorLedger(site, ledger, note),
+  );
+  const read = kind === 'floor with what certification needs' ? readerOf(control, disturb) : idle;
+  const licenses = signedLicenses(ledger);
+  const held = opened.move();
+  return {
+    name: `${kind}${disturb === undefined ? '' : ' among strangers'}, ${ledger} ledger`,
+    writesOnce: true,
+    approve: async (ids) => licenses.sign(ids),
+    async run(id, client) {
+      const text = licenses.verify(id);
+      const occurrence = `occ_${hash('sha256', text).slice(0, 40)}`;
+      const reading = read('first');
+      await rows.claim(occurrence, text.toString());
+      const before = await reading;
+      const session = sessions.of(client);
+      const pass = async () => {
+        const [now, stands] = await Promise.all([read('final'), rows.stands?.(occurrence)]);
+        if (now !== before || stands === false) throw new Error('the final gate is closed');
+      };
+      note(await runHeld(session, { deployment, boundary, occurrence, id, pass }));
+      await rows.end(occurrence);
+    },
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  };
+}
+
+/** Sessions of the execution login, for several floors that run in turns. */
+export interface FloorSessions extends AsyncDisposable {
+  of(client: number): Connection;
+}
+
+/** Opens a session for each client, with everything prepared. */
+export async function openFloorSessions(site: Site, clients: number): Promise<FloorSessions> {
+  await using opened = new AsyncDisposableStack();
   const sessions: Connection[] = [];
   for (let client = 0; client < clients; client += 1) {
     const session = opened.use(await Connection.open(site.options.execution, 'floor'));
     await session.prepare({ ...CALLS, action: OPERATION });
     sessions.push(session);
   }
-  const claims = opened.use(await openClaims(site, ledger));
-  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
-  const licenses = new Map<number, { readonly text: Buffer; readonly signature: Buffer }>();
   const held = opened.move();
   return {
-    name: `floor, ${ledger} ledger`,
-    writesOnce: true,
-    async approve(ids) {
+    of: (client) => sessions[client % clients] as Connection,
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  };
+}
+
+const idle = async (_: 'first' | 'final') => undefined;
+
+function readerOf(control: Control, disturb: Disturb | undefined) {
+  return async (reading: 'first' | 'final') => {
+    await disturb?.(reading);
+    return await control.fingerprint();
+  };
+}
+
+/** Signs a text for every operation, and verifies it. */
+function signedLicenses(ledger: LedgerKind) {
+  const { publicKey, privateKey } = generateKeyPairSync('ed25519');
+  const licenses = new Map<number, { readonly text: Buffer; readonly signature: Buffer }>();
+  return {
+    sign(ids: readonly number[]): void {
       for (const id of ids) {
         const text = Buffer.from(`${id} ${ledger} ${crypto.randomUUID()} ${'x'.repeat(1500)}`);
         licenses.set(id, { text, signature: sign(null, text, privateKey) });
       }
     },
-    async run(id, client) {
+    verify(id: number): Buffer {
       const license = licenses.get(id);
       if (license === undefined || !verify(null, license.text, publicKey, license.signature))
         throw new Error('not signed');
-      const occurrence = `occ_${hash('sha256', license.text).slice(0, 40)}`;
-      await claims.claim(occurrence, license.text.toString());
-      const session = sessions[client % clients] as Connection;
-      await runHeld(session, { deployment, boundary, occurrence, id });
-      claims.end(occurrence);
+      return license.text;
     },
-    [Symbol.asyncDispose]: () => held.disposeAsync(),
   };
 }
 
@@ -63,11 +141,13 @@ interface HeldOperation {
   readonly boundary: PostgresBoundary;
   readonly occurrence: string;
   readonly id: number;
+  /** Passes the final gate, or throws. */
+  readonly pass: () => Promise<void>;
 }
 
-/** From BEGIN to COMMIT in two messages, as the adapter does it. */
-async function runHeld(session: Connection, operation: HeldOperation): Promise<void> {
-  const { deployment, boundary, occurrence, id } = operation;
+/** From BEGIN to COMMIT in two messages, as the adapter does it. Returns the transaction's id. */
+async function runHeld(session: Connection, operation: HeldOperation): Promise<string> {
+  const { deployment, boundary, occurrence, id, pass } = operation;
   const { sequenceOids, watched } = boundary;
   const staged = await session.run([
     { text: 'begin isolation level read committed read write' },
@@ -79,6 +159,7 @@ async function runHeld(session: Connection, operation: HeldOperation): Promise<v
   const xid = String(staged.replies[1]?.rows[0]?.[0]);
   const [facts, ...records] = staged.replies[3]?.rows ?? [];
   compare(boundary, facts, records, id);
+  await pass();
   const text = JSON.stringify({ occurrence, observed: hash('sha256', JSON.stringify(records)) });
   const seal = hash('sha256', text);
   const mac = deployment.sign('promote', xid, '0', occurrence, 'floor', seal, text);
@@ -90,6 +171,7 @@ async function runHeld(session: Connection, operation: HeldOperation): Promise<v
   const { replies } = await promoting;
   if (replies[1]?.command !== 'COMMIT') throw new Error('not committed');
   resetting.catch(() => {});
+  return xid;
 }
 
 /** As many writes counted as recorded, and each record as it was expected. */
@@ -119,6 +201,8 @@ function compare(
 
 interface Claims extends AsyncDisposable {
   claim(occurrence: string, text: string): Promise<void>;
+  /** Only a {@link FloorLedger} is asked. */
+  readonly stands?: undefined;
   end(occurrence: string): void;
 }
 

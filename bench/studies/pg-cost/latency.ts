@@ -2,7 +2,7 @@ import type { Step } from '../../../src/contract/steps.ts';
 import type { Samples } from '../../statistics.ts';
 import { atMost, type Cell, figure, medianCell, p95Cell } from '../../study.ts';
 import type { CpuMeter } from './cpu.ts';
-import { openFloor } from './floor.ts';
+import { FLOORS, openFloor, openFloorSessions } from './floor.ts';
 import { connect, LEDGERS, openDirect, openHeld, type Path } from './paths.ts';
 import type { Site } from './site.ts';
 
@@ -72,8 +72,9 @@ export async function measureLatency(
   const open = async (path: Promise<Path>) => opened.use(await path);
   const paths = [await open(openDirect(site, 1))];
   const timers: { readonly name: string; readonly timer: StepTimer }[] = [];
+  const sessions = opened.use(await openFloorSessions(site, 1));
   for (const ledger of LEDGERS) {
-    paths.push(await open(openFloor(site, ledger, 1)));
+    for (const kind of FLOORS) paths.push(await open(openFloor(site, { kind, ledger, sessions })));
     for (const certified of [false, true]) {
       const timer = stepTimer();
       const { reached } = timer;
@@ -83,8 +84,12 @@ export async function measureLatency(
     }
   }
   const strangers = opened.use(await connect(site.plainUrl, 1));
+  const stranger = strangers.client(0);
   for (const certified of [false, true])
-    paths.push(await open(openHeld(site, { certified, stranger: strangers.client(0) })));
+    paths.push(await open(openHeld(site, { certified, stranger })));
+  const [, , kind] = FLOORS;
+  const disturb = () => stranger.query('select pg_current_xact_id()');
+  paths.push(await open(openFloor(site, { kind, ledger: 'SQLite', sessions, disturb })));
   const used = paths.map(() => ({ client: [] as number[], server: [] as number[] }));
   const times = await interleave(paths, size, numbers, async (path, block) => {
     const before = meter.read();
@@ -107,15 +112,27 @@ export async function measureLatency(
 function ratiosOf(times: ReadonlyMap<string, Blocks | undefined>): readonly Cell[] {
   const over = (name: string, to: string) => ratio(times.get(name), times.get(to));
   const perLedger = LEDGERS.flatMap((ledger) => {
-    const [floor, held, full] = ['floor', 'protected', 'certified'].map(
-      (path) => `${path}, ${ledger} ledger`,
-    ) as [string, string, string];
+    const at = `${ledger} ledger`;
+    const [held, full] = [`protected, ${at}`, `certified, ${at}`];
+    const [bare, needs, needsAll] = FLOORS.map((floor) => `${floor}, ${at}`) as [
+      string,
+      string,
+      string,
+    ];
     const target = TARGETS[ledger];
     return [
-      figure(`1 client: ${floor} over direct`, over(floor, 'direct'), 'x'),
+      ...[bare, needs, needsAll].map((floor) =>
+        figure(`1 client: ${floor} over direct`, over(floor, 'direct'), 'x'),
+      ),
       atMost(`1 client: ${held} over direct`, over(held, 'direct'), 'x', target.protected),
       atMost(`1 client: ${full} over direct`, over(full, 'direct'), 'x', target.certified),
-      figure(`1 client: ${held} over its floor`, over(held, floor), 'x'),
+      figure(`1 client: ${held} over its floor`, over(held, bare), 'x'),
+      figure(`1 client: ${held} over the floor with what protection needs`, over(held, needs), 'x'),
+      figure(
+        `1 client: ${full} over the floor with what certification needs`,
+        over(full, needsAll),
+        'x',
+      ),
     ];
   });
   const held = 'protected, SQLite ledger';
@@ -123,10 +140,12 @@ function ratiosOf(times: ReadonlyMap<string, Blocks | undefined>): readonly Cell
   // Waiting for the strangers is part of the figure; this is how much.
   const strangers = over('protected among strangers, SQLite ledger', held);
   const certified = over('certified, SQLite ledger', held);
+  const floor = `${FLOORS[2]} among strangers`;
   return [
     ...perLedger,
     { ...atMost('1 client: certified over protected', certified, 'x', 1.5), paper: 2.19 },
     atMost('1 client: certified among strangers over protected', among, 'x', 1.4),
+    figure(`1 client: ${floor} over protected`, over(`${floor}, SQLite ledger`, held), 'x'),
     figure('1 client: protected among strangers over protected', strangers, 'x'),
   ];
 }

@@ -1,6 +1,6 @@
 import type { Samples } from '../../statistics.ts';
 import { atLeast, type Cell, figure, medianCell } from '../../study.ts';
-import { openFloor } from './floor.ts';
+import { FLOORS, openFloor, openFloorSessions } from './floor.ts';
 import { openLockAndSnapshot } from './lock-and-snapshot.ts';
 import { LEDGERS, openDirect, openHeld, type Path } from './paths.ts';
 import type { Site } from './site.ts';
@@ -32,8 +32,9 @@ export async function measureThroughput(
   const open = async (path: Promise<Path>) => opened.use(await path);
   const locked = await open(openLockAndSnapshot(site, relations, clients));
   const paths = [await open(openDirect(site, clients)), locked];
+  const sessions = opened.use(await openFloorSessions(site, clients));
   for (const ledger of LEDGERS) {
-    paths.push(await open(openFloor(site, ledger, clients)));
+    for (const kind of FLOORS) paths.push(await open(openFloor(site, { kind, ledger, sessions })));
     for (const certified of [false, true])
       paths.push(await open(openHeld(site, { certified, ledger })));
   }

@@ -133,8 +133,8 @@ export function copyFile(
 }
 
 /**
- * Sets the time of a new file to a full millisecond. A later write sets the kernel's time, which
- * has more digits, so it shows even within the same clock tick.
+ * Sets a new file's modification time to a whole millisecond. A later write sets the kernel's
+ * finer-grained time, so the write is visible even within the same clock tick.
  */
 export function stampTime(file: string): void {
   const seconds = Date.now() / 1000;

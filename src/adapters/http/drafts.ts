@@ -4,10 +4,10 @@ import {
   type Candidate,
   type CandidateEnd,
   type CandidateEvidence,
+  type HoldRequest,
   refusedPromotion,
   stageFailed,
 } from '../../backend/candidate.ts';
-import type { StagedUnder } from '../../backend/permit-check.ts';
 import { promotable } from '../../backend/promotable.ts';
 import { unavailable } from '../../backend/setup.ts';
 import { refuseAction } from '../../contract/action-input.ts';
@@ -120,7 +120,7 @@ class Draft implements Candidate<DraftAction> {
   readonly #warrant: Warrant;
   #draft: string | undefined;
 
-  constructor({ certificate }: StagedUnder, tools: DraftTools) {
+  constructor({ certificate }: HoldRequest, tools: DraftTools) {
     this.read = tools.read;
     this.#tools = tools;
     this.#warrant = { credentials: certificate.credentials };
@@ -189,7 +189,7 @@ class Draft implements Candidate<DraftAction> {
     // It belongs to another attempt only if it was there before and is readable. If it was made
     // just now or is unreadable, it is ours, but the service did not keep the marker.
     if (state.published && (state.made || state.marker === undefined)) {
-      const cause = unavailable('the service published, and did not keep the marker');
+      const cause = unavailable('the service published the draft but did not keep the marker');
       return { kind: 'unknown', cause };
     }
     return refusedPromotion('marker-conflict', 'something else stands under this occurrence');

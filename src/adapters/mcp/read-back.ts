@@ -80,6 +80,6 @@ export function readAnswer(tool: string, result: CallToolResult): ToolReading {
     return value === undefined ? silent('gave no usable answer') : { kind: 'read', value };
   }
   const [first, ...more] = content;
-  if (first?.type !== 'text' || more.length > 0) return silent('did not answer with one text');
+  if (first?.type !== 'text' || more.length > 0) return silent('did not answer with a single text');
   return { kind: 'read', value: parseJson(Buffer.from(first.text)) ?? first.text };
 }

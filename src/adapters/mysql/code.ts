@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { hash } from 'node:crypto';
 import type { MysqlConnection, RawRow } from './connection.ts';
+import { quoteName } from './sql.ts';
 
 /** Application code that a write may run: a trigger, a routine, a view or a default. */
 export interface CodeObject {
@@ -55,12 +56,23 @@ export async function judgeCode(
     seen.set(object.name, {
       object: object.name,
       digest: digestOf(object.name, object.text),
-      problem: findProblem(server, object, words, controlDatabase.toLowerCase()),
+      problem: findProblem(server, object, words, lower(controlDatabase)),
     });
     const used = [...namesIn(object, words, server.code), ...routinesIn(words, server.routines)];
     for (const key of used) open.push(...(server.code.get(key) ?? []));
   }
   return [...seen.values()].sort((a, b) => (a.object < b.object ? -1 : 1));
+}
+
+/** Names an object. A part that contains a dot is quoted, so that no two objects share a name. */
+export function objectName(kind: string, ...parts: readonly (string | null | undefined)[]): string {
+  const shown = parts.map(String).map((part) => (/[.`]/.test(part) ? quoteName(part) : part));
+  return `${kind} ${shown.join('.')}`;
+}
+
+/** Lower case as the server folds names: one character for one, so `İ` is `i` and `Σ` is `σ`. */
+function lower(text: string): string {
+  return text.replaceAll('\u0130', 'i').toLowerCase().replaceAll('\u03c2', '\u03c3');
 }
 
 /** The digest that identifies a piece of code in `reviews`. */
@@ -74,19 +86,19 @@ async function readServer(
 ): Promise<Server> {
   const system = "('information_schema', 'performance_schema')";
   const routines = await connection.query(
-    "select db, name, concat(lower(type), ' ', db, '.', name), body_utf8, body from mysql.proc",
+    'select db, name, json_array(lower(type), db, name), body_utf8, body from mysql.proc',
   );
   const views = await connection.query(
-    `select table_schema, table_name, concat('view ', table_schema, '.', table_name), view_definition
+    `select table_schema, table_name, json_array('view', table_schema, table_name), view_definition
       from information_schema.views where table_schema not in ${system}`,
   );
   const triggers = await connection.query(
-    `select event_object_schema, event_object_table, concat('trigger ', trigger_schema, '.', trigger_name),
+    `select event_object_schema, event_object_table, json_array('trigger', trigger_schema, trigger_name),
         action_statement from information_schema.triggers`,
   );
   // Only these defaults have effects. They also run for an INSERT IGNORE that skips its row.
   const defaults = await connection.query(
-    `select table_schema, table_name, concat('default of ', table_schema, '.', table_name, '.', column_name),
+    `select table_schema, table_name, json_array('default of', table_schema, table_name, column_name),
         column_default from information_schema.columns
       where table_schema not in ${system} and column_default rlike '${SEQUENCE_FUNCTION.source}'`,
   );
@@ -97,13 +109,13 @@ async function readServer(
   const variables = await connection.texts(
     "select lower(variable_name) from information_schema.system_variables where variable_scope <> 'GLOBAL'",
   );
-  const keyOf = ([schema, name]: RawRow) => `${schema}.${name}`.toLowerCase();
+  const keyOf = ([schema, name]: RawRow) => lower(`${schema}.${name}`);
   const objects = [...routines, ...views, ...triggers, ...defaults]
-    .filter((row) => !recorders.has(String(row[2])))
     .map((row) => ({
       key: keyOf(row),
-      object: { name: String(row[2]), schema: String(row[0]), text: readText(row.slice(3)) },
-    }));
+      object: { name: readName(row[2]), schema: String(row[0]), text: readText(row.slice(3)) },
+    }))
+    .filter(({ object }) => !recorders.has(object.name));
   const code = Map.groupBy(objects, ({ key }) => key);
   return {
     routines: routines.map(keyOf),
@@ -111,6 +123,11 @@ async function readServer(
     unsafe: new Map(unsafe.map((row) => [keyOf(row), String(row[2])])),
     variables: new Set(variables.map(([name]) => String(name))),
   };
+}
+
+function readName(cell: Buffer | null | undefined): string {
+  const [kind, ...parts] = JSON.parse(String(cell)) as readonly [string, ...string[]];
+  return objectName(kind, ...parts);
 }
 
 /**
@@ -147,7 +164,7 @@ const PLAIN_NAME = /^[\p{L}\p{N}_$]+$/u;
  * on the SQL mode. Code may be refused for a word it only mentions, but no use is missed.
  */
 function readWords(text: string): readonly Word[] {
-  return Array.from(text.toLowerCase().matchAll(WORD), ({ 0: word, index, input }) => ({
+  return Array.from(lower(text).matchAll(WORD), ({ 0: word, index, input }) => ({
     word,
     isQualified: QUALIFIER.test(input.slice(Math.max(0, index - QUALIFIER_LENGTH), index)),
   }));
@@ -163,10 +180,10 @@ function namesIn(
   words: readonly Word[],
   names: ReadonlyMap<string, unknown>,
 ): readonly string[] {
-  const known = new Set([object.schema.toLowerCase(), ...words.map(({ word }) => word)]);
+  const known = new Set([lower(object.schema), ...words.map(({ word }) => word)]);
   const written = new Set(words.map(({ word }) => word));
   // Quotes are doubled inside a quoted name.
-  const text = object.text.toLowerCase().replace(/([\x22\x60])\1/g, '$1');
+  const text = lower(object.text).replace(/([\x22\x60])\1/g, '$1');
   return [...names.keys()].filter((key) => {
     const [schema = '', name = '', ...more] = key.split('.');
     const isPlain = more.length === 0 && PLAIN_NAME.test(schema) && PLAIN_NAME.test(name);
@@ -227,7 +244,7 @@ function findProblem(
 ): string | undefined {
   const { text } = object;
   if (text === '') return 'its text cannot be read';
-  if (`${object.schema} ${text}`.toLowerCase().includes(controlDatabase))
+  if (lower(`${object.schema} ${text}`).includes(controlDatabase))
     return 'it names the database of records';
   if (/\/\*M?!/.test(text)) return 'it has an executable comment';
   if (text.includes('@@')) return 'it uses a system variable';

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { Socket } from 'node:net';
 import mysql, {
   type Connection as Driver,
   type PrepareStatementInfo,
@@ -75,6 +76,8 @@ export class MysqlConnection implements AsyncDisposable {
   readonly #perMessage: PerMessage;
   /** The names of statements that the server keeps for this session. */
   readonly #prepared = new Map<string, string>();
+  /** Ends the wait of each caller that has no answer yet. */
+  readonly #waiting = new Set<(why: Error) => void>();
   #isLost = false;
   readonly #lose = () => {
     this.#isLost = true;
@@ -233,10 +236,16 @@ export class MysqlConnection implements AsyncDisposable {
     }
   }
 
-  /** Closes the session at once. The server rolls back its open transaction. */
+  /**
+   * Closes the session at once. The server rolls back its open transaction. The driver only closes
+   * its own direction: it would go on reading what the server still sends. Once its socket is gone
+   * it never calls back, so whoever waits for an answer is told here.
+   */
   close(): void {
     this.#isLost = true;
     this.#driver.destroy();
+    (this.#driver as unknown as { readonly stream: Socket }).stream.destroy();
+    for (const end of this.#waiting) end(connectionLost());
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -247,7 +256,6 @@ export class MysqlConnection implements AsyncDisposable {
     return await this.#within((done) => this.#driver.prepare(sql, done));
   }
 
-  /** A closed driver never calls back, so pending callers are rejected here. */
   async #within<T = unknown>(start: (done: Done<T>) => unknown): Promise<T> {
     if (this.#isLost) throw connectionLost();
     const { promise, resolve, reject } = Promise.withResolvers<T>();
@@ -255,6 +263,7 @@ export class MysqlConnection implements AsyncDisposable {
       reject(new Error(`no answer within ${this.#deadlineMs} ms`));
       this.close();
     }, this.#deadlineMs);
+    this.#waiting.add(reject);
     try {
       start((error, result) => (error ? reject(error) : resolve(result as T)));
       return await promise;
@@ -263,6 +272,7 @@ export class MysqlConnection implements AsyncDisposable {
       if (failure.number === undefined) this.close();
       throw failure;
     } finally {
+      this.#waiting.delete(reject);
       clearTimeout(timer);
     }
   }

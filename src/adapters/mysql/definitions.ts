@@ -8,10 +8,11 @@ import {
   type CodeObject,
   digestOf,
   judgeCode,
+  objectName,
   SEQUENCE_FUNCTION,
 } from './code.ts';
 import type { MysqlConnection, TextCells } from './connection.ts';
-import { surveyControlTables, surveyProcedures } from './control-objects.ts';
+import { surveyControlRights, surveyControlTables, surveyProcedures } from './control-objects.ts';
 import type { MysqlSettings } from './options.ts';
 import { SQL_MODE } from './provision.ts';
 import { PROBE_RELATION, type Recorder, recordersOf } from './recorders.ts';
@@ -92,6 +93,7 @@ async function readDefinitions(
   const recorders = namesOfRecorders(settings, targets);
   const first = firstCode(business, targets, triggers, recorders);
   const code = await judgeCode(control, first, { ...settings, recorders });
+  const foreignKeys = await readForeignKeys(control, settings);
   const outlets = [
     ...targets.map((report) => surveyRelation(report, registration, triggers, settings)),
     ...inspections.slice(registered.length).flatMap(surveyReading),
@@ -101,13 +103,13 @@ async function readDefinitions(
     ...surveyProbe(settings, triggers, recorders),
     ...(await surveyControlTables(control, settings)),
     ...(await surveyProcedures(control, settings)),
+    ...(await surveyControlRights(control)),
   ];
   const texts = new Map([
     ...[...relations].map(([name, { text }]) => [`relation ${name}`, text] as const),
-    ...triggers.map((row) => [`trigger ${row[0]}.${row[4]}`, JSON.stringify(row)] as const),
+    ...triggers.map((row) => [objectName('trigger', row[0], row[4]), JSON.stringify(row)] as const),
     ...code.map(({ object, digest }) => [object, digest] as const),
   ]);
-  const foreignKeys = await readForeignKeys(control, settings);
   return {
     ...{ relations, foreignKeys, outlets, texts },
     fingerprint: fingerprint([[...texts], outlets]),
@@ -134,7 +136,7 @@ function namesOfRecorders(
 ): ReadonlySet<string> {
   const relations = inspections.flatMap((one) => (one.kind === 'usable' ? [one.relation] : []));
   const namesIn = (schema: string, relation: Parameters<typeof recordersOf>[1]) =>
-    recordersOf(settings, relation).map(({ name }) => `trigger ${schema}.${name}`);
+    recordersOf(settings, relation).map(({ name }) => objectName('trigger', schema, name));
   return new Set([
     ...relations.flatMap((relation) => namesIn(settings.business, relation)),
     ...namesIn(settings.controlDatabase, PROBE_RELATION),
@@ -153,19 +155,21 @@ function firstCode(
     const { target, columns } = inspection.relation;
     const own = triggers.filter(
       ([schema, table, , , name]) =>
-        schema === business && table === target && !recorders.has(`trigger ${schema}.${name}`),
+        schema === business &&
+        table === target &&
+        !recorders.has(objectName('trigger', schema, name)),
     );
     const defaults = columns.filter(({ defaultText }) =>
       SEQUENCE_FUNCTION.test(String(defaultText)),
     );
     return [
       ...own.map(([schema, , , , name, text]) => ({
-        name: `trigger ${schema}.${name}`,
+        name: objectName('trigger', schema, name),
         schema: String(schema),
         text: text ?? '',
       })),
       ...defaults.map(({ name, defaultText }) => ({
-        name: `default of ${target}.${name}`,
+        name: objectName('default of', target, name),
         schema: business,
         text: String(defaultText),
       })),
@@ -277,7 +281,8 @@ function surveyProbe(
   const { controlDatabase: database } = settings;
   const wrong = findRecorderProblem(PROBE_RELATION, database, triggers, settings);
   const extra = triggers.filter(
-    ([place, , , , name]) => place === database && !recorders.has(`trigger ${place}.${name}`),
+    ([place, , , , name]) =>
+      place === database && !recorders.has(objectName('trigger', place, name)),
   );
   return [
     ...extra.map(([, table]) => openOutlet(`trigger on ${table}`, 'drop it: records need none')),

@@ -11,6 +11,8 @@ const REASONS: Readonly<Record<number, string>> = {
   1226: 'busy',
   1205: 'busy',
   1213: 'deadlock',
+  // Under innodb_snapshot_isolation, a row that another session changed after the branch began.
+  1020: 'serialization',
   1969: 'timeout',
   3024: 'timeout',
   1044: 'denied',

@@ -24,11 +24,13 @@ export const SQL_MODE = 'NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES,NO_ENGINE_SUBSTI
 
 /**
  * A new session takes these from the server, where an administrator may have changed them. Without
- * autocommit, a session that only reads would hold up every DDL statement.
+ * autocommit, a session that only reads would hold up every DDL statement. A server that ignores
+ * the handshake (`skip-character-set-client-handshake`) would read our UTF-8 as something else.
  */
 export const SESSION_BASICS =
   'autocommit = 1, tx_read_only = 0, sql_select_limit = 18446744073709551615, ' +
-  'sql_quote_show_create = 1, max_statement_time = 0';
+  'sql_quote_show_create = 1, max_statement_time = 0, character_set_client = utf8mb4, ' +
+  'character_set_results = utf8mb4, collation_connection = utf8mb4_bin';
 
 /** Procedures and recorders keep the mode of the session that creates them. */
 const SET_MODE = `set session sql_mode = '${SQL_MODE}', time_zone = '+00:00', ${SESSION_BASICS}`;

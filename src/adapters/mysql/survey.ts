@@ -37,7 +37,10 @@ const SERVER = {
     fix: 'set global innodb_flush_log_at_trx_commit = 1',
   },
   innodb_doublewrite: { must: /^(?:1|ON)$/, remedy: 'switch it on: a torn page loses commits' },
-  innodb_flush_method: { must: /^(?!.*nosync)/i, remedy: 'choose a method that flushes' },
+  innodb_flush_method: {
+    must: /^(?!.*(?:no_?f?sync|littlesync))/i,
+    remedy: 'choose a method that flushes everything, such as O_DIRECT or fsync',
+  },
   innodb_force_recovery: { must: /^0$/, remedy: 'set it to 0' },
   wsrep_on: { must: /^0$/, remedy: 'Galera has no XA; use a server without it' },
   init_connect: {

@@ -115,7 +115,7 @@ function readInitial(initial: unknown): string {
 function openingFault(error: unknown): unknown {
   const code = primaryCode(error);
   if (code === SQLITE.READONLY)
-    return refused('the file or its folder is read-only, and a promotion writes', error);
+    return refused('the file or its folder is read-only; a promotion needs write access', error);
   if (code === SQLITE.NOTADB) return refused('the file is not a snapshot store', error);
   return adapterFault(error);
 }

@@ -66,9 +66,7 @@ function isInOrder(value: Value, levels: number): boolean {
 export function readDocument(text: string): Document {
   const document = checkText(text);
   if (document !== undefined) return document;
-  throw unavailable(
-    'the stored state cannot be read back as it was written; start the process again',
-  );
+  throw unavailable('the stored state cannot be read back as it was written; restart the process');
 }
 
 function isDeeper(value: unknown, levels: number): boolean {

@@ -137,7 +137,7 @@ function admitParts(options: SnapshotOptions): DocumentParts {
     const inside = collections.find(({ tokens }) => isBeneath(tokens, pattern));
     if (inside !== undefined)
       throw refused(
-        `unordered: a list of "${inside.target}" is named there, relative to its records`,
+        `unordered: name a list inside "${inside.target}" in its own options, relative to a record`,
       );
   }
   const lists = admitLists(options.references, { target: '', columns: [], key: [], unordered });

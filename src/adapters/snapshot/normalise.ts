@@ -51,7 +51,7 @@ export class SnapshotSchema implements ManifestSchema<SnapshotColumn> {
     if (data === undefined)
       throw invalid(where, 'JSON has no form for this value; state what the document holds');
     if (kind === 'others' && !isObject(data))
-      throw invalid(where, 'it stands for an object of further fields');
+      throw invalid(where, 'state the other fields as an object');
     if (kind === 'object-key' && typeof data !== 'string')
       throw invalid(where, 'keys of an object are text');
     if (kind === 'list-key' && (data === null || typeof data === 'object'))

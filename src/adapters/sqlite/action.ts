@@ -100,7 +100,7 @@ function parseValue(value: unknown, where: string): SQLInputValue {
       refuseRounded(value, where, BIGINT_OR_REAL);
       return bindNumber(value);
     case 'bigint':
-      if (!isInt64(value)) throw refuseAction(`${where}: the integer does not fit into 64 bits`);
+      if (!isInt64(value)) throw refuseAction(`${where}: the integer does not fit in 64 bits`);
       return value;
     case 'string':
       return readBoundText(value, where, MAX_VALUE_BYTES);
@@ -169,7 +169,7 @@ const KNOWN_MAX = 100;
 const KNOWN_CHARACTERS_MAX = 10_000;
 const known = new Map<string, Parameters>();
 
-/** The parameters of a statement. They are kept, because the same statements come again. */
+/** The parameters of a statement. They are cached, because statements recur. */
 function parametersOf(sql: string, where: string): Parameters {
   const found = known.get(sql);
   if (found !== undefined) return found;

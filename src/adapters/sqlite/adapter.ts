@@ -34,6 +34,7 @@ import {
   hasToken,
   openDatabase,
   pinDurability,
+  reading,
   readPragma,
   retryWhileBusy,
 } from '../../sqlite/connection.ts';
@@ -240,14 +241,15 @@ class SqliteBackend implements Backend<CheckedSqliteAction> {
    */
   #readCatalog(): Promise<SqliteCatalog> {
     const { db } = this.#opened;
-    return this.#trying(() => {
+    const look = () => {
       const version = readPragma(db, 'data_version');
       if (this.#isCatalogDoubtful) this.#catalog = readCatalog(db, this.#catalog);
       else if (version !== this.#catalogVersion) this.#catalog = refreshCatalog(db, this.#catalog);
       this.#isCatalogDoubtful = false;
       this.#catalogVersion = version;
       return this.#catalog;
-    });
+    };
+    return this.#trying(() => reading(db, look));
   }
 
   #trying<T>(attempt: () => T): Promise<T> {

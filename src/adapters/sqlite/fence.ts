@@ -56,7 +56,7 @@ export interface CompiledWrite {
 }
 
 /**
- * Whose statements may compile: those of an action, by its rules; nobody's, so that a candidate can
+ * Whose statements may compile: those of an action, by its rules; none, so that a candidate can
  * only be observed (a statement that writes, sets a pragma, or begins or ends a transaction does not
  * compile); or all of ours.
  */
@@ -70,8 +70,7 @@ export type Turn = { readonly rules: FenceRules; readonly log: FenceLog } | 'non
  * throws: an exception would not look like a denial.
  *
  * The fence lasts as long as the connection. Setting an authorizer makes SQLite recompile every
- * statement, so it is set only once. What it allows depends on the current turn: the action's,
- * nobody's or ours.
+ * statement, so it is set only once. What it allows depends on the current turn.
  */
 export class Fence {
   turn: Turn = 'ours';

@@ -21,7 +21,9 @@ export function offerLogin(box: HTMLElement): void {
   const register = async () => {
     const text = preformatted(await registerPasskey('EffectMatch sign-in'));
     box.append(
-      paragraph('Ask an administrator to add it to your entry in `people` of the configuration:'),
+      paragraph(
+        'Ask an administrator to add it to your entry under `people` in the configuration:',
+      ),
       text,
     );
   };

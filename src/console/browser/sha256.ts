@@ -1,6 +1,6 @@
 /**
- * Replaces the part of `node:crypto` that the protocol uses. The protocol hashes synchronously, and
- * WebCrypto only has an asynchronous digest.
+ * Replaces the part of `node:crypto` that the protocol uses. The protocol hashes synchronously, but
+ * WebCrypto's digest is asynchronous.
  *
  * @module
  */

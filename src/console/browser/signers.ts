@@ -86,7 +86,7 @@ export async function keysHere(
   details.append(summary);
   const known = await findKey();
   if (known !== undefined && site.issuers[known.text] === undefined) {
-    const words = `Ask an administrator to add this browser's key to an ${role} of the configuration:`;
+    const words = `Ask an administrator to add this browser's key to an ${role} in the configuration:`;
     details.append(paragraph(words), preformatted(known.text));
     const use = () => useKey(site, known.text);
     if (site.acceptsKeys) details.append(button('Use this key', use, '', 'Not accepted'));
@@ -115,7 +115,7 @@ function passkeyParts(site: Site, role: string): readonly HTMLElement[] {
     const shown = preformatted(text);
     shown.id = 'new-passkey';
     register.after(
-      paragraph(`Ask an administrator to add it to an ${role} of the configuration:`),
+      paragraph(`Ask an administrator to add it to an ${role} in the configuration:`),
       shown,
     );
   };

@@ -9,6 +9,7 @@ import {
   openDatabase,
   pinDurability,
   primaryCode,
+  reading,
   readPragma,
   retryWhileBusy,
 } from '../../sqlite/connection.ts';
@@ -128,12 +129,7 @@ function createFile(file: string): void {
  * half-made.
  */
 function refuseForeign(db: DatabaseSync, file: string): void {
-  db.exec('begin');
-  try {
-    pendingMigrations(MIGRATIONS, ownVersion(db, file), file);
-  } finally {
-    if (db.isTransaction) db.exec('rollback');
-  }
+  reading(db, () => pendingMigrations(MIGRATIONS, ownVersion(db, file), file));
 }
 
 function ownVersion(db: DatabaseSync, file: string): number {

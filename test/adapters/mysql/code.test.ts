@@ -3,10 +3,15 @@
 // the tables, routines and variables of a real server.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { type CodeFinding, digestOf, judgeCode } from '../../../src/adapters/mysql/code.ts';
+import {
+  type CodeFinding,
+  digestOf,
+  judgeCode,
+  objectName,
+} from '../../../src/adapters/mysql/code.ts';
 import { MysqlConnection } from '../../../src/adapters/mysql/connection.ts';
 import { skipWithoutMariadb } from '../../mysql/binaries.ts';
-import { freshDatabase, type MariadbDatabase } from '../../mysql/server.ts';
+import { freshDatabase, type MariadbDatabase, startServer } from '../../mysql/server.ts';
 
 const SCHEMA = `
   create table plain (id int primary key);
@@ -94,6 +99,20 @@ const JUDGED: readonly (readonly [text: string, problem: RegExp | undefined])[] 
   ['delete from `Records_Of_Test`.record', /database of records/],
 ];
 
+test('no two objects of the server have the same name', () => {
+  assert.equal(objectName('function', 'db', 'f'), 'function db.f');
+  const same = [
+    ['a.b', 'c'],
+    ['a', 'b.c'],
+    ['a', 'b`.`c'],
+    ['a', '`b.c`'],
+    ['a', '`b', 'c`'],
+    ['a', 'b', 'c'],
+    ['`a.b`', 'c'],
+  ];
+  assert.equal(new Set(same.map((parts) => objectName('view', ...parts))).size, same.length);
+});
+
 describe('MariaDB: code', { skip: skipWithoutMariadb() }, () => {
   let db: MariadbDatabase;
   let connection: MysqlConnection;
@@ -169,6 +188,22 @@ describe('MariaDB: code', { skip: skipWithoutMariadb() }, () => {
     assert.notEqual(digest, digestOf('other', 'set @x = 1'));
     const ours = { controlDatabase: 'records_of_test', recorders };
     assert.deepEqual(await judgeCode(undefined as never, [], ours), []);
+  });
+
+  test('finds a table by every spelling that the server takes for its name', async () => {
+    await using server = await startServer({ 'lower-case-table-names': '1' });
+    const own = await server.createDatabase();
+    await own.run(`set names utf8mb4; create table \`\u039b\u039f\u039f\u03a3\u0395\u03a3\` (id int) engine = myisam;
+      create table item (id int) engine = myisam`);
+    await using connection = await MysqlConnection.open(own.url(), 30_000);
+    for (const name of ['\u039b\u039f\u039f\u03a3\u0395\u03a3', '\u0130tem', 'ITEM']) {
+      await own.run(`set names utf8mb4; insert into ${name} values (1)`);
+      const text = `insert into ${name} values (1)`;
+      const first = [{ name: 'trigger', schema: own.name, text }];
+      const ours = { controlDatabase: 'records_of_test', recorders };
+      const [finding] = await judgeCode(connection, first, ours);
+      assert.match(finding?.problem ?? '', /MyISAM/, name);
+    }
   });
 
   test('that runs counts where it differs from what is shown, in any character set', async () => {

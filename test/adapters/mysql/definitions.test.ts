@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createConnection } from 'mysql2/promise';
 import { readOptions } from '../../../src/adapters/mysql/options.ts';
 import { ExecutionSessions } from '../../../src/adapters/mysql/sessions.ts';
+import type { PromotableAdapter } from '../../../src/contract/adapter.ts';
 import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import { to, update } from '../../../src/index.ts';
@@ -131,6 +132,43 @@ describe('MariaDB: definitions', { skip: skipWithoutMariadb() }, () => {
     assert.deepEqual(await connection.texts(read), [[null, '1', '0']]);
     connection.close();
     await sessions.close();
+  });
+
+  test('a control account that cannot see all definitions is open, and is not believed until it logs in again', async () => {
+    await using office = await open();
+    const { db, runtime, factory } = office;
+    const control = db.unique('em_control');
+    // A table in another database: what reaches it is refused only if it can be seen.
+    const other = db.unique('other');
+    await db.run(`create database ${other}; create table ${other}.loose (id int) engine = myisam;
+      create or replace trigger noted after update on t for each row insert into ${other}.loose values (1)`);
+    const openOf = async (from: Pick<typeof runtime, 'survey'>) =>
+      (await from.survey('db')).outlets
+        .filter(({ disposition }) => disposition === 'unclassified')
+        .map(({ outlet }) => outlet);
+    const code = `trigger ${db.name}.noted`;
+    assert.deepEqual(await openOf(runtime), [code]);
+    for (const right of ['select', 'show view', 'trigger', 'process']) {
+      await db.run(`revoke ${right} on *.* from ${control}`);
+      const name = `right ${right.toUpperCase()} ON *.* of the control account`;
+      assert.ok((await openOf(runtime)).includes(name), right);
+      await db.run(`grant ${right} on *.* to ${control}`);
+      assert.deepEqual(await openOf(runtime), [code], right);
+    }
+    // Another adapter opens while the account sees the databases that it needs, and no others.
+    await db.run(`revoke select, show view, trigger on *.* from ${control};
+      grant select on mysql.* to ${control};
+      grant select, show view, trigger on ${db.name}.* to ${control};
+      grant trigger on ${office.control}.* to ${control}`);
+    const adapter = (await factory().open(CONTEXT)) as PromotableAdapter;
+    const blind = { survey: async () => await adapter.survey() };
+    assert.deepEqual(
+      await openOf(blind),
+      ['SELECT', 'SHOW VIEW', 'TRIGGER'].map((one) => `right ${one} ON *.* of the control account`),
+    );
+    await db.run(`grant select, show view, trigger on *.* to ${control}`);
+    assert.deepEqual(await openOf(blind), [code]);
+    await adapter.close();
   });
 
   test('a session that was opened while the account had more rights serves no candidate', async () => {

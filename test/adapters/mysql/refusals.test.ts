@@ -248,6 +248,35 @@ describe('MariaDB: refusals', { skip: skipWithoutMariadb() }, () => {
       await db.run(`${all} alter table t add more int`);
     });
 
+  test('a server that ignores the character set of the handshake reads what was sent', async () => {
+    await using server = await startServer({
+      ...{ 'skip-character-set-client-handshake': '1', 'character-set-server': 'gbk' },
+    });
+    const db = await server.createDatabase();
+    // Read as GBK, the last byte of the name would take the quote that follows it.
+    const table = TABLE.replaceAll(' t ', ' `caf\u00e9` ');
+    const place = await protectedMariadb(
+      `set names utf8mb4; ${table}`,
+      { relations: ['caf\u00e9'] },
+      db,
+    );
+    await using runtime = await createRuntime({
+      store: temporaryLedgers(),
+      keyring: testKeyring(),
+      issuers: { approver: { key: KEY.publicKey, may: ['db'] } },
+      adapters: { db: place.factory() },
+    });
+    const v = '\u00e9\u{1f600}\u4e2d';
+    const effects = [update('caf\u00e9', { id: 1 }, { v: ['old', v] })];
+    const task = { adapter: 'db', task: v, planRevision: 1, effects };
+    const license = approver(KEY).sign(await runtime.prepare(task), { expiresIn: '5m' });
+    const sql = `update \`caf\u00e9\` set v = '${v}' where id = 1`;
+    const terminal = await runtime.execute(license, { sql });
+    assert.equal(terminal.kind, 'committed', JSON.stringify(terminal));
+    const [stored] = await db.run('set names utf8mb4; select hex(v) as v from `caf\u00e9`');
+    assert.equal(stored?.v, Buffer.from(v).toString('hex').toUpperCase());
+  });
+
   test('a server that restarts between plan and run is found again, and the run commits', async () => {
     await using server = await startServer();
     const db = await server.createDatabase();

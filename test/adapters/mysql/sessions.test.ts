@@ -3,6 +3,7 @@
 // each variable changed in turn.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { MysqlConnection, textsOf } from '../../../src/adapters/mysql/connection.ts';
 import {
   ControlAccount,
@@ -73,8 +74,20 @@ describe('MariaDB: sessions', { skip: skipWithoutMariadb() }, () => {
     };
     assert.equal((await session.select('do 1', [], rows, 10)).kind, 'ran');
     assert.deepEqual(await select(10), [10, 10, true]);
-    // It would take minutes to read all of these.
+    // It would take minutes to read all of these, and the server would send them for as long.
+    const { thread } = session;
     assert.deepEqual(await select(4_000_000_000), [11, 10, false]);
+    const open = `select id from information_schema.processlist where id = ${thread}`;
+    while ((await db.run(open)).length > 0) await sleep(20);
+  });
+
+  test('who waits for an answer is told at once that the session was closed', async () => {
+    await using db = await freshDatabase();
+    await using session = await MysqlConnection.open(db.url(), 300_000);
+    const waiting = assert.rejects(session.query('select sleep(200)'), /the connection was lost/);
+    session.close();
+    await waiting;
+    await assert.rejects(session.query('do 1'), /the connection was lost/);
   });
 
   test('rows of an agent statement are passed on as they arrive, and not kept', async () => {

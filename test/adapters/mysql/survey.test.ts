@@ -50,6 +50,8 @@ test('the rights of provisioning and a durable server leave nothing open', () =>
   assert.deepEqual(survey({ server: { log_bin: '1', sync_binlog: '1' } }).open, []);
   for (const innodb_doublewrite of ['1', 'ON'])
     assert.deepEqual(survey({ server: { innodb_doublewrite } }).open, []);
+  for (const innodb_flush_method of ['fsync', 'O_DSYNC', 'O_DIRECT'])
+    assert.deepEqual(survey({ server: { innodb_flush_method } }).open, []);
 });
 
 const UNSAFE: readonly (readonly [server: Record<string, string>, open: string, fix?: string])[] = [
@@ -64,7 +66,8 @@ const UNSAFE: readonly (readonly [server: Record<string, string>, open: string, 
   [{ innodb_doublewrite: 'OFF' }, 'innodb_doublewrite = OFF'],
   [{ innodb_doublewrite: '0' }, 'innodb_doublewrite = 0'],
   [{ innodb_flush_method: 'nosync' }, 'innodb_flush_method = nosync'],
-  [{ innodb_flush_method: 'O_DIRECT_NOSYNC' }, 'innodb_flush_method = O_DIRECT_NOSYNC'],
+  [{ innodb_flush_method: 'littlesync' }, 'innodb_flush_method = littlesync'],
+  [{ innodb_flush_method: 'O_DIRECT_NO_FSYNC' }, 'innodb_flush_method = O_DIRECT_NO_FSYNC'],
   [{ innodb_force_recovery: '1' }, 'innodb_force_recovery = 1'],
   [{ wsrep_on: '1' }, 'wsrep_on = 1'],
   [{ init_connect: 'set @a = 1' }, 'init_connect = set @a = 1', "set global init_connect = ''"],

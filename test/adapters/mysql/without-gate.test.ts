@@ -15,18 +15,30 @@ import { skipWithoutMariadb } from '../../mysql/binaries.ts';
 import { type ProtectedMariadb, protectedMariadb } from '../../mysql/protected.ts';
 
 const SCHEMA = `create table t (id int primary key, v varchar(20));
-  insert into t values (1, 'old'), (2, 'other')`;
+  insert into t values (1, 'old'), (2, 'other');
+  create procedure finish() begin xa end 'known'; xa commit 'known' one phase; end`;
 const KEY = generateApprover('approver');
 
-/** What is changed in the copy: texts are not parsed as an EXPLAIN, and the name is known. */
+/**
+ * What is changed in the copy: texts are not parsed as an EXPLAIN, the name is known, and further
+ * rights of the account are passed over.
+ */
 const MUTATIONS = [
+  [
+    'survey.ts',
+    'const extra = granted.filter((right) => !expected.has(right));',
+    'const extra: readonly string[] = [];',
+  ],
   ['admission.ts', 'if (admitted.has(sql)) return undefined;', 'return undefined;'],
   ['candidate.ts', 'readonly #branch = ', 'readonly #branch = "\'known\'" || '],
 ] as const;
 
+/** Needs a right, which the survey would report as well. */
+const BY_PROCEDURE = ['call finish()'];
+
 /**
  * The attack: by plain statements, also with a branch of the same name left behind, by dynamic SQL,
- * in a block and by statements that the server keeps prepared.
+ * in a block, by statements that the server keeps prepared, and by a procedure.
  */
 const ATTACKS = [
   ["xa end 'known'", "xa commit 'known' one phase"],
@@ -42,6 +54,7 @@ const ATTACKS = [
     `begin not atomic prepare a from "xa end 'known'"; execute a;
       prepare b from "xa commit 'known' one phase"; execute b; end`,
   ],
+  BY_PROCEDURE,
 ];
 
 function withoutGate(): string {
@@ -76,6 +89,10 @@ describe('MariaDB: without the gate', { skip: skipWithoutMariadb() }, () => {
     try {
       for (const [index, attack] of ATTACKS.entries()) {
         await using place = await protectedMariadb(SCHEMA, { relations: ['t'] });
+        if (attack === BY_PROCEDURE)
+          await place.db.run(
+            `grant execute on procedure ${place.db.name}.finish to ${place.db.unique('em_exec')}`,
+          );
         const own = join(folder, `ledger-${index}`);
         await attackAndSurvey(folder, own, place, attack);
         if (index === 0) await checkCommands(own, place);
@@ -110,7 +127,10 @@ async function attackAndSurvey(
   const open = (await runtime.survey('db')).outlets.filter(
     ({ disposition }) => disposition === 'unclassified',
   );
-  assert.match(open[0]?.by ?? '', /committed without a marker/);
+  assert.ok(
+    open.some(({ by }) => /committed without a marker/.test(by)),
+    attack.join('; '),
+  );
   const other = approver(KEY).sign(await runtime.prepare(task(2, 'other')), { expiresIn: '1h' });
   const stopped = await runtime.execute(other, { sql: "update t set v = 'new' where id = 2" });
   assert.equal(stopped.kind === 'rejected' && stopped.at, 'boundary');

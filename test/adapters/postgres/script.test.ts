@@ -52,7 +52,7 @@ for (const [script, message] of [
   ['select $1', /^statement 1: the statement takes 1 value, but 0 were given/],
   ["select 'open", /^script: it cannot be parsed/],
   ['-- nothing', /^the script has no statement/],
-  ['\n', /^script: sql must be a text with statements/],
+  ['\n', /^script: sql must be a string with statements/],
 ] as const) {
   test(`refuses: ${JSON.stringify(script)}`, () => {
     assert.throws(() => parse({ script }), { code: 'ERR_EM_ACTION_INVALID', message });

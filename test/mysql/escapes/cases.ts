@@ -42,6 +42,15 @@ const NOT_ADMITTED = [
     'purge binary logs to "x"',
     'change master to master_host = "x"',
   ],
+  ...["help 'x'", 'backup stage start', 'backup lock invoice', 'start slave', 'reset query cache'],
+  ...[
+    "set password = password('x')",
+    'set default role none',
+    'do get_lock("a", 0)',
+    'do sleep(1)',
+  ],
+  ...["install plugin x soname 'y'", 'use mysql', 'deallocate prepare p', 'execute p using 1'],
+  ...["binlog 'x'", 'checksum table invoice', 'get diagnostics @a = number', 'show warnings'],
   ...['show processlist', 'explain select 1', 'analyze select 1', 'signal sqlstate "45000"'],
   ...[
     'select 1; commit',

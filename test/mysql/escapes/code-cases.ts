@@ -193,6 +193,97 @@ const packaged: MariadbEscape = {
   ends: { rejected: /^boundary .*loose/ },
 };
 
+/** Two functions of which a name without quotes would be the same. */
+const sameName: MariadbEscape = {
+  name: 'trigger that calls a function whose database and name read like those of another one',
+  setup: `create database \`x{n}.y\`; create database x{n};
+    create function \`x{n}.y\`.f() returns int modifies sql data
+      begin insert into {db}.loose values (5, 'x'); return 1; end;
+    create function x{n}.\`y.f\`() returns int return 1;
+    ${TRIGGER} set @x = \`x{n}.y\`.f() + x{n}.\`y.f\`()`,
+  cleanup: 'drop trigger spy; drop database `x{n}.y`; drop database x{n}',
+  sql: [PAY],
+  ends: { rejected: /^boundary .*function .*loose/ },
+};
+
+/** Ways of the server to run code or to write rows, in a trigger that could hide behind them. */
+const IN_A_TRIGGER: Readonly<Record<string, readonly [setup: string, body: string, ends: RegExp]>> =
+  {
+    'a stored aggregate function': [
+      `create or replace aggregate function spied(n int) returns int modifies sql data
+        begin declare continue handler for not found return 1;
+          loop fetch group next row; insert into loose values (5, 'x'); end loop; end`,
+      'set @x = (select spied(id) from line)',
+      /^boundary .*function .*spied.*loose/,
+    ],
+    'a table whose partitions the server adds by itself': [
+      `set timestamp = 1000000000;
+        create or replace table spied (id int primary key, n int) with system versioning
+          partition by system_time interval 1 hour auto partitions 3;
+        set timestamp = default; insert into spied values (1, 1)`,
+      'update spied set n = 2',
+      /^stage .*HISTORY partition/,
+    ],
+    'a table that keeps history': [
+      `create or replace table spied (id int primary key, n int) with system versioning;
+        insert into spied values (1, 1)`,
+      'update spied set n = 2',
+      /^comparison INDETERMINATE/,
+    ],
+    'the removal of history': [
+      `create or replace table spied (id int primary key, n int) with system versioning;
+        insert into spied values (1, 1); update spied set n = 2; set @old = 1`,
+      'delete history from spied',
+      /^comparison INDETERMINATE/,
+    ],
+    'a cascade of unregistered tables': [
+      `create or replace table spied (id int primary key);
+        create or replace table below (id int, foreign key (id) references spied (id) on delete cascade);
+        insert into spied values (1); insert into below values (1), (1)`,
+      'delete from spied',
+      /^comparison INDETERMINATE/,
+    ],
+    'an error that a handler swallows': [
+      'create or replace table spied (id int primary key)',
+      `declare continue handler for sqlexception begin end;
+        insert into line (id, invoice) values (80, 1), (1, 1)`,
+      /^comparison DIVERGED/,
+    ],
+    'a savepoint that a later write outlives': [
+      'create or replace table spied (id int primary key)',
+      `savepoint a; insert into line (invoice) values (1); rollback to savepoint a;
+        insert into line (invoice) values (2)`,
+      /^comparison DIVERGED/,
+    ],
+    'a row that JSON_TABLE and a window make': [
+      'create or replace table spied (id int primary key)',
+      `insert into line (invoice) select row_number() over (order by a)
+        from json_table('[1, 2]', '$[*]' columns (a int path '$')) j`,
+      /^comparison DIVERGED/,
+    ],
+  };
+
+const inTrigger: readonly MariadbEscape[] = Object.entries(IN_A_TRIGGER).map(
+  ([what, [setup, body, ends]]) => ({
+    name: `trigger with ${what}`,
+    setup: `${setup}; ${TRIGGER} begin ${body}; end`,
+    cleanup: `drop trigger spy; drop table if exists below, spied;
+      drop function if exists spied`,
+    sql: [PAY],
+    ends: { rejected: ends },
+  }),
+);
+
+/** A table that gets a period after the approval, which one statement could split. */
+const period: MariadbEscape = {
+  name: 'after the approval: rows get a period that a statement splits',
+  approvedThen: `alter table moment add begins date not null default '2024-01-01',
+    add ends date not null default '2025-01-01', add period for p (begins, ends)`,
+  cleanup: 'alter table moment drop period for p, drop begins, drop ends',
+  sql: [PAY, "update moment for portion of p from '2024-02-01' to '2024-03-01' set doc = '1'"],
+  ends: { rejected: /^boundary .*moment.*period/ },
+};
+
 /** Statements that run, and whose effects were not approved. */
 const OBSERVED: Readonly<Record<string, readonly string[]>> = {
   'two keys that the collation calls one': [
@@ -230,6 +321,32 @@ const OBSERVED: Readonly<Record<string, readonly string[]>> = {
   'a geometry value as a JSON document': [
     'update moment set doc = st_asgeojson(point(1, 2)) where id = 1',
   ],
+  'a value that an earlier statement put into a variable': [
+    'select max(n) + 8 from code into @a',
+    "update code set n = @a where id = 'a'",
+  ],
+  'a row by a window over a variable': [
+    `insert into line (invoice, text)
+      select row_number() over (order by id), (@n := ifnull(@n, 0) + 1) from invoice`,
+  ],
+  'rows of a JSON document': [
+    `insert into line (invoice, text)
+      select a, 'json' from json_table('[1, 2]', '$[*]' columns (a int path '$')) j`,
+  ],
+  'an identifier that looks like the last one': [
+    'insert into line (invoice, text) values (1, last_insert_id(900))',
+  ],
+  'a row found by a lock that waits': [
+    'select n from code for update wait 100',
+    "update code set n = @@innodb_lock_wait_timeout + 5 where id = 'a'",
+  ],
+  'a deletion that returns its row': ["delete from code where id = 'a' returning @a := n"],
+  'a deletion through an alias': [
+    'delete from a using line as a join invoice as b on a.invoice = b.id where b.id = 3',
+  ],
+  'a geometry value as text, without its tag': [
+    "update code set n = st_x(point(9, 2)) where id = 'a'",
+  ],
   'a largest unsigned number': ["update code set n = 18446744073709551615 where id = 'a'"],
 };
 
@@ -247,6 +364,9 @@ const FAILING: Readonly<Record<string, RegExp>> = {
   "update moment set at = '2024-02-30' where id = 1": /Incorrect date/,
   "update moment set doc = '{' where id = 1": /CONSTRAINT `moment.doc` failed/,
   'update moment set doc = point(1, 2) where id = 1': /Incorrect string value/,
+  "update ignore line set text = repeat('x', 60) where id = nextval(numbers)": /denied/,
+  'insert into line (invoice) select a.invoice from line a, (select act()) b': /denied/,
+  'select count(*) from invoice procedure analyse(1, 1) into @a': /syntax|PROCEDURE/,
   'extended select 1': /syntax/,
   'partitions select 1': /syntax/,
   'format=json select 1': /syntax/,
@@ -310,6 +430,7 @@ const controls: readonly MariadbEscape[] = [
 /** Attempts through the code of the database, and through values that look alike. */
 export const CODE_ESCAPES: readonly MariadbEscape[] = [
   ...[...controls, ...againstRecords, ...session, oracle, ...named, ...rewritten, packaged],
+  ...[sameName, ...inTrigger, period],
   ...[...commented, ...ofTheServer, ...defaults],
   ...controlTables,
   ...[...observed, ...failing, ...chosen],
