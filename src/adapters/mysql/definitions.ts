@@ -12,10 +12,11 @@ import {
   SEQUENCE_FUNCTION,
 } from './code.ts';
 import type { MysqlConnection, TextCells } from './connection.ts';
-import { surveyControlRights, surveyControlTables, surveyProcedures } from './control-objects.ts';
+import { surveyControlTables, surveyProcedures } from './control-objects.ts';
 import type { MysqlSettings } from './options.ts';
 import { SQL_MODE } from './provision.ts';
 import { PROBE_RELATION, type Recorder, recordersOf } from './recorders.ts';
+import { type Finding, surveyControlRights, surveyHiddenRights } from './rights.ts';
 import { quoteText } from './sql.ts';
 
 /** What a survey reads from definitions: tables, triggers, and the code that they reach. */
@@ -24,7 +25,7 @@ export interface Definitions {
   readonly relations: ReadonlyMap<string, MysqlRelation>;
   /** Foreign keys of registered relations. */
   readonly foreignKeys: readonly ForeignKeyColumn[];
-  readonly outlets: readonly Outlet[];
+  readonly outlets: readonly Finding[];
   readonly fingerprint: string;
   /** Each definition by the name of its object, to report which one changed. */
   readonly texts: ReadonlyMap<string, string>;
@@ -103,6 +104,7 @@ async function readDefinitions(
     ...surveyProbe(settings, triggers, recorders),
     ...(await surveyControlTables(control, settings)),
     ...(await surveyProcedures(control, settings)),
+    ...(await surveyHiddenRights(control, settings)),
     ...(await surveyControlRights(control)),
   ];
   const texts = new Map([
