@@ -206,12 +206,17 @@ function surveyReading(inspection: RelationReport): readonly Outlet[] {
   return [openOutlet(`relation ${inspection.name}`, inspection.why)];
 }
 
-/** Every account may call functions from shared libraries, and they can do anything. */
+/** Every account may call functions from shared libraries and plugins, which can do anything. */
 async function surveyNativeFunctions(
   control: MysqlConnection,
   reviews: readonly string[],
 ): Promise<readonly Outlet[]> {
-  const rows = await control.texts('select name, dl from mysql.func order by name');
+  const rows = await control.texts(
+    `select name, dl from mysql.func
+      union all
+      select plugin_name, plugin_library from information_schema.plugins
+      where plugin_type = 'FUNCTION' and plugin_library is not null order by name`,
+  );
   return rows.map(([name, library]) => {
     const object = `native function ${name}`;
     const problem = `every account may call it, and the library ${library} may do anything`;
