@@ -259,16 +259,20 @@ function surveyCode(finding: CodeFinding, reviews: readonly string[]): Outlet {
   return openOutlet(object, `${problem}; change it, or read it and add "${digest}" to reviews`);
 }
 
-/** Foreign-key actions do not fire triggers. */
+/**
+ * Foreign-key actions do not fire triggers. Those that refer to our own tables would run while the
+ * change is committed, after everything was compared.
+ */
 async function surveyForeignKeys(
   control: MysqlConnection,
-  { business, relations }: MysqlSettings,
+  { business, relations, controlDatabase }: MysqlSettings,
 ): Promise<readonly Outlet[]> {
   const names = relations.map(({ name }) => quoteText(name)).join(', ');
   const rows = await control.texts(
     `select constraint_schema, constraint_name, table_name, update_rule, delete_rule
       from information_schema.referential_constraints
-      where unique_constraint_schema = ${quoteText(business)} and referenced_table_name in (${names})
+      where (unique_constraint_schema = ${quoteText(controlDatabase)}
+          or unique_constraint_schema = ${quoteText(business)} and referenced_table_name in (${names}))
         and not (update_rule in ('RESTRICT', 'NO ACTION') and delete_rule in ('RESTRICT', 'NO ACTION'))`,
   );
   return rows.map(([schema, name, child, onUpdate, onDelete]) =>

@@ -274,6 +274,18 @@ const inTrigger: readonly MariadbEscape[] = Object.entries(IN_A_TRIGGER).map(
   }),
 );
 
+/** Foreign keys of other tables, whose actions the commit itself would set off. */
+const afterTheGate: readonly MariadbEscape[] = ['cascade', 'set null'].map((action) => ({
+  name: `a table whose rows the commit would change: on delete ${action} of a stage`,
+  setup: `create table spied (id int primary key, c bigint unsigned null,
+      foreign key (c) references {control}.stage (connection) on delete ${action});
+    set foreign_key_checks = 0; insert into spied select seq, seq from seq_1_to_5000;
+    set foreign_key_checks = 1`,
+  cleanup: 'drop table spied',
+  sql: [PAY],
+  ends: { rejected: /^boundary .*foreign key .*spied/ },
+}));
+
 /** Rows of the server's tables of rights that SHOW GRANTS of the account does not show. */
 const HIDDEN_RIGHTS: Readonly<Record<string, readonly [row: string, agent: string]>> = {
   'on a database for all accounts': [
@@ -478,7 +490,7 @@ const controls: readonly MariadbEscape[] = [
 /** Attempts through the code of the database, and through values that look alike. */
 export const CODE_ESCAPES: readonly MariadbEscape[] = [
   ...[...controls, ...againstRecords, ...session, oracle, ...named, ...rewritten, packaged],
-  ...[sameName, ...hiddenRights, ...inTrigger, period],
+  ...[sameName, ...afterTheGate, ...hiddenRights, ...inTrigger, period],
   ...[...commented, ...ofTheServer, ...defaults],
   ...controlTables,
   ...[...observed, ...failing, ...chosen],
