@@ -7,7 +7,7 @@ import { inspect } from 'node:util';
 /** Parts of the machine that tests may do without, by the reason that they give. */
 const OPTIONAL_PARTS = [
   /^no public task data: /,
-  /^there is no (python3|`script`) here/,
+  /^there is no (python3|gcc|`script`) here/,
   /^strace is not installed here/,
   /^no mount namespace here/,
   /^no file system of its own here/,

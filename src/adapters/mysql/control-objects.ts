@@ -63,22 +63,3 @@ export async function surveyProcedures(
     openOutlet(`procedure ${name}`, 'missing or changed; provision again'),
   );
 }
-
-/** What the trusted account must see everywhere: without these, definitions are hidden from it. */
-const SEES_ALL = ['SELECT', 'SHOW VIEW', 'TRIGGER', 'PROCESS'];
-
-/**
- * The trusted account must have its rights on the whole server. If one is missing, its session is
- * closed, because a session does not notice a right on `*.*` that is granted later.
- */
-export async function surveyControlRights(control: MysqlConnection): Promise<readonly Outlet[]> {
-  const rows = await control.texts(
-    `select privilege_type from information_schema.user_privileges
-      where grantee = concat('''', replace(current_user(), '@', '''@'''), '''')`,
-  );
-  const missing = SEES_ALL.filter((right) => !rows.some(([found]) => found === right));
-  if (missing.length > 0) control.close();
-  return missing.map((right) =>
-    openOutlet(`right ${right} ON *.* of the control account`, 'missing; provision again'),
-  );
-}

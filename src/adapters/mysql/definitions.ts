@@ -12,10 +12,11 @@ import {
   SEQUENCE_FUNCTION,
 } from './code.ts';
 import type { MysqlConnection, TextCells } from './connection.ts';
-import { surveyControlRights, surveyControlTables, surveyProcedures } from './control-objects.ts';
+import { surveyControlTables, surveyProcedures } from './control-objects.ts';
 import type { MysqlSettings } from './options.ts';
 import { SQL_MODE } from './provision.ts';
 import { PROBE_RELATION, type Recorder, recordersOf } from './recorders.ts';
+import { type Finding, surveyControlRights, surveyHiddenRights } from './rights.ts';
 import { quoteText } from './sql.ts';
 
 /** What a survey reads from definitions: tables, triggers, and the code that they reach. */
@@ -24,7 +25,7 @@ export interface Definitions {
   readonly relations: ReadonlyMap<string, MysqlRelation>;
   /** Foreign keys of registered relations. */
   readonly foreignKeys: readonly ForeignKeyColumn[];
-  readonly outlets: readonly Outlet[];
+  readonly outlets: readonly Finding[];
   readonly fingerprint: string;
   /** Each definition by the name of its object, to report which one changed. */
   readonly texts: ReadonlyMap<string, string>;
@@ -103,6 +104,7 @@ async function readDefinitions(
     ...surveyProbe(settings, triggers, recorders),
     ...(await surveyControlTables(control, settings)),
     ...(await surveyProcedures(control, settings)),
+    ...(await surveyHiddenRights(control, settings)),
     ...(await surveyControlRights(control)),
   ];
   const texts = new Map([
@@ -204,12 +206,17 @@ function surveyReading(inspection: RelationReport): readonly Outlet[] {
   return [openOutlet(`relation ${inspection.name}`, inspection.why)];
 }
 
-/** Every account may call functions from shared libraries, and they can do anything. */
+/** Every account may call functions from shared libraries and plugins, which can do anything. */
 async function surveyNativeFunctions(
   control: MysqlConnection,
   reviews: readonly string[],
 ): Promise<readonly Outlet[]> {
-  const rows = await control.texts('select name, dl from mysql.func order by name');
+  const rows = await control.texts(
+    `select name, dl from mysql.func
+      union all
+      select plugin_name, plugin_library from information_schema.plugins
+      where plugin_type = 'FUNCTION' and plugin_library is not null order by name`,
+  );
   return rows.map(([name, library]) => {
     const object = `native function ${name}`;
     const problem = `every account may call it, and the library ${library} may do anything`;
@@ -252,16 +259,20 @@ function surveyCode(finding: CodeFinding, reviews: readonly string[]): Outlet {
   return openOutlet(object, `${problem}; change it, or read it and add "${digest}" to reviews`);
 }
 
-/** Foreign-key actions do not fire triggers. */
+/**
+ * Foreign-key actions do not fire triggers. Those that refer to our own tables would run while the
+ * change is committed, after everything was compared.
+ */
 async function surveyForeignKeys(
   control: MysqlConnection,
-  { business, relations }: MysqlSettings,
+  { business, relations, controlDatabase }: MysqlSettings,
 ): Promise<readonly Outlet[]> {
   const names = relations.map(({ name }) => quoteText(name)).join(', ');
   const rows = await control.texts(
     `select constraint_schema, constraint_name, table_name, update_rule, delete_rule
       from information_schema.referential_constraints
-      where unique_constraint_schema = ${quoteText(business)} and referenced_table_name in (${names})
+      where (unique_constraint_schema = ${quoteText(controlDatabase)}
+          or unique_constraint_schema = ${quoteText(business)} and referenced_table_name in (${names}))
         and not (update_rule in ('RESTRICT', 'NO ACTION') and delete_rule in ('RESTRICT', 'NO ACTION'))`,
   );
   return rows.map(([schema, name, child, onUpdate, onDelete]) =>

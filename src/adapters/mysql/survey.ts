@@ -3,6 +3,7 @@ import type { Outlet, Remedy, Survey } from '../../protocol/boundary.ts';
 import type { Definitions } from './definitions.ts';
 import type { MysqlSettings } from './options.ts';
 import { PROCEDURES } from './provision.ts';
+import type { Finding } from './rights.ts';
 import type { SERVER_SETTINGS, ServerState } from './server-state.ts';
 import { quoteName } from './sql.ts';
 
@@ -81,12 +82,9 @@ export function surveyDatabase(
   };
 }
 
-/** An outlet, with the statement that closes it, if there is one. */
-type Finding = Outlet & { readonly fix?: string | undefined };
-
 function readRemedy({ outlet, by, fix }: Finding): readonly Remedy[] {
   if (fix === undefined) return [];
-  return [{ outlet, object: outlet, why: by, fix: [fix], needs: 'an administrator' }];
+  return [{ outlet, object: outlet, why: by, fix: [fix].flat(), needs: 'an administrator' }];
 }
 
 function surveyServer({ settings }: ServerState): readonly Finding[] {

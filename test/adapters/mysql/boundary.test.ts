@@ -2,6 +2,10 @@
 // nobody has read are open; code that a person has read is not; foreign keys are followed only to
 // registered tables of the same database. Method: surveys of real databases.
 import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { KnownDefinitions } from '../../../src/adapters/mysql/definitions.ts';
 import type { MysqlOptions } from '../../../src/adapters/mysql/index.ts';
@@ -12,7 +16,7 @@ import { systemClock } from '../../../src/contract/clock.ts';
 import { unobserved } from '../../../src/contract/steps.ts';
 import { skipWithoutMariadb } from '../../mysql/binaries.ts';
 import { type ProtectedMariadb, protectedMariadb } from '../../mysql/protected.ts';
-import { freshDatabase } from '../../mysql/server.ts';
+import { freshDatabase, startServer } from '../../mysql/server.ts';
 
 const CONTEXT = { name: 'db', clock: systemClock, reached: unobserved };
 
@@ -28,6 +32,23 @@ async function survey(place: ProtectedMariadb, changes: Partial<MysqlOptions> = 
 
 const openOf = (outlets: Awaited<ReturnType<typeof survey>>) =>
   outlets.filter(({ disposition }) => disposition === 'unclassified').map(({ outlet }) => outlet);
+
+/** A plugin with one function, as the `plugin.h` of that version of the server declares it. */
+const pluginFor = (version: string) => `
+  struct plugin {
+    int type; void *info; const char *name, *author, *description; int license;
+    int (*init)(void *), (*deinit)(void *); unsigned version; void *status, **variables;
+    const char *text; unsigned maturity;
+  };
+  static struct { int version; void *builder; } info = { ${version} << 8, 0 };
+  int _maria_plugin_interface_version_ = 0x010f;
+  int _maria_sizeof_struct_st_plugin_ = sizeof(struct plugin);
+  struct plugin _maria_plugin_declarations_[] = {
+    { 11, &info, "run_command", "a", "b", 1, 0, 0, 0x100, 0, 0, "1", 4 }, { 0 }
+  };
+`;
+const withoutCompiler =
+  spawnSync('gcc', ['--version']).status === 0 ? false : 'there is no gcc here';
 
 describe('MariaDB: boundary', { skip: skipWithoutMariadb() }, () => {
   test('a default that draws from a sequence is open, because a rollback does not restore it', async () => {
@@ -64,6 +85,32 @@ describe('MariaDB: boundary', { skip: skipWithoutMariadb() }, () => {
     );
     await place.db.run(code('shutdown'));
     assert.deepEqual(openOf(await survey(place, { reviews: [digest] })), ['trigger db.noted']);
+  });
+
+  test('a function that a plugin brings is open', { skip: withoutCompiler }, async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'effectmatch-plugin-'));
+    try {
+      const library = join(folder, 'run.so');
+      await using server = await startServer({
+        ...{ 'plugin-dir': folder, 'plugin-maturity': 'unknown' },
+      });
+      const db = await server.createDatabase();
+      const place = await protectedMariadb(
+        'create table t (id int primary key)',
+        { relations: ['t'] },
+        db,
+      );
+      assert.deepEqual(openOf(await survey(place)), []);
+      const [found] = await db.run('select version() as version');
+      const [major, minor, patch] = String(found?.version).split(/[.-]/);
+      const input = pluginFor(`${major}${minor}${patch?.padStart(2, '0')}`);
+      execFileSync('gcc', ['-shared', '-fPIC', '-x', 'c', '-o', library, '-'], { input });
+      for (const path of [folder, library]) chmodSync(path, 0o755);
+      await db.run("install soname 'run'");
+      assert.deepEqual(openOf(await survey(place)), ['native function run_command']);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   });
 
   test('a probe without its recorder is open, and a further trigger on our tables is', async () => {

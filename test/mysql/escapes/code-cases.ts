@@ -274,6 +274,66 @@ const inTrigger: readonly MariadbEscape[] = Object.entries(IN_A_TRIGGER).map(
   }),
 );
 
+/** Foreign keys of other tables, whose actions the commit itself would set off. */
+const afterTheGate: readonly MariadbEscape[] = ['cascade', 'set null'].map((action) => ({
+  name: `a table whose rows the commit would change: on delete ${action} of a stage`,
+  setup: `create table spied (id int primary key, c bigint unsigned null,
+      foreign key (c) references {control}.stage (connection) on delete ${action});
+    set foreign_key_checks = 0; insert into spied select seq, seq from seq_1_to_5000;
+    set foreign_key_checks = 1`,
+  cleanup: 'drop table spied',
+  sql: [PAY],
+  ends: { rejected: /^boundary .*foreign key .*spied/ },
+}));
+
+/** Rows of the server's tables of rights that SHOW GRANTS of the account does not show. */
+const HIDDEN_RIGHTS: Readonly<Record<string, readonly [row: string, agent: string]>> = {
+  'on a database for all accounts': [
+    "insert into mysql.db (host, db, user, insert_priv) values ('%', 'x{n}', '', 'Y')",
+    "insert into x{n}.loose values (5, 'x')",
+  ],
+  'on databases like it for all accounts': [
+    "insert into mysql.db (host, db, user, execute_priv) values ('%', 'x\\\\_%', '', 'Y')",
+    'select x{n}.act()',
+  ],
+  'on a database for this host': [
+    "insert into mysql.db (host, db, user, insert_priv) values ('127.%', 'x{n}', '{exec}', 'Y')",
+    "insert into x{n}.loose values (5, 'x')",
+  ],
+  'on a table for this host': [
+    `insert into mysql.tables_priv (host, db, user, table_name, table_priv)
+      values ('127.%', 'x{n}', '{exec}', 'loose', 'Insert')`,
+    "insert into x{n}.loose values (5, 'x')",
+  ],
+  'on a column for this host': [
+    `insert into mysql.tables_priv (host, db, user, table_name, column_priv)
+      values ('127.%', 'x{n}', '{exec}', 'loose', 'Insert');
+    insert into mysql.columns_priv (host, db, user, table_name, column_name, column_priv)
+      values ('127.%', 'x{n}', '{exec}', 'loose', 'id', 'Insert')`,
+    'insert into x{n}.loose (id) values (5)',
+  ],
+  'on a function for this host': [
+    `insert into mysql.procs_priv (host, db, user, routine_name, routine_type, proc_priv)
+      values ('127.%', 'x{n}', '{exec}', 'act', 'FUNCTION', 'Execute')`,
+    'select x{n}.act()',
+  ],
+};
+
+const hiddenRights: readonly MariadbEscape[] = Object.entries(HIDDEN_RIGHTS).map(
+  ([what, [row, agent]]) => ({
+    name: `right ${what} that the account's own list does not show`,
+    setup: `create database x{n}; create table x{n}.loose (id int, text varchar(9)) engine = myisam;
+      create function x{n}.act() returns int modifies sql data
+        begin insert into loose values (5, 'x'); return 1; end;
+      ${row}; flush privileges`,
+    cleanup: `drop database x{n}; delete from mysql.db where db like 'x%';
+      delete from mysql.tables_priv where db = 'x{n}'; delete from mysql.columns_priv where db = 'x{n}';
+      delete from mysql.procs_priv where db = 'x{n}'; flush privileges`,
+    sql: [PAY, agent],
+    ends: { rejected: /^boundary .*rights of .* on x/ },
+  }),
+);
+
 /** A table that gets a period after the approval, which one statement could split. */
 const period: MariadbEscape = {
   name: 'after the approval: rows get a period that a statement splits',
@@ -430,7 +490,7 @@ const controls: readonly MariadbEscape[] = [
 /** Attempts through the code of the database, and through values that look alike. */
 export const CODE_ESCAPES: readonly MariadbEscape[] = [
   ...[...controls, ...againstRecords, ...session, oracle, ...named, ...rewritten, packaged],
-  ...[sameName, ...inTrigger, period],
+  ...[sameName, ...afterTheGate, ...hiddenRights, ...inTrigger, period],
   ...[...commented, ...ofTheServer, ...defaults],
   ...controlTables,
   ...[...observed, ...failing, ...chosen],
