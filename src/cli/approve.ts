@@ -22,15 +22,14 @@ const PAGE_LINES = 200;
 /** Shows a proposal and signs it. For a file it needs only the key. */
 export const verb: Verb = {
   summary: 'read a proposal, and sign it with your key',
-  about: `Shows the proposal, rendered from the bytes that will be signed: every change, what is
-not compared, how often it may run and what it releases. Below it is what the agent says, not
-verified and not signed: who asks, why, and the action. After you confirm, it writes the license,
-which allows one execution with exactly this outcome until it expires. Large outcomes are
-summarised; --full or the answer "all" shows every line, on a terminal in the program that PAGER
-names, and --page N one page. You sign all of it either way. A proposal file needs your key and
-nothing else, so sign it on your own machine; --request also needs the configuration. If two people
-must sign, the second one names the license of the first instead of the proposal, or the same
-request.`,
+  about: `Shows the proposal, rendered from the bytes that will be signed: every change, what is not
+compared, how often it may run and what it releases. Below it is what the agent says, not verified
+and not signed: who asks, why, and the action. After you confirm, it writes the license, which
+allows one execution with exactly this outcome until it expires. Large outcomes are summarised;
+--full or the answer "all" shows every line (on a terminal, in the program that PAGER names), and
+--page N shows one page. You sign all of it either way. Signing a proposal file needs only your key,
+so do it on your own machine; --request also needs the configuration. If two people must sign, the
+second one names the license of the first instead of the proposal, or the same request.`,
   optional: ['proposal'],
   flags: {
     expires: {

@@ -12,8 +12,8 @@ import { openConfigured } from './requests.ts';
 export const verb: Verb = {
   summary: 'decline a request and tell the agent why',
   about: `Closes a pending request. The agent gets the reason. A declined request is never executed;
-to ask again, the agent needs a new key. With --key and --out it signs the decline of a
-proposal file and writes it, for the HTTP API; that needs your key and nothing else.`,
+to ask again, the agent needs a new key. With --key and --out it signs the decline of a proposal
+file and writes it, for the HTTP API; that needs only your key.`,
   positionals: ['request'],
   flags: {
     reason: { value: 'TEXT', about: 'why; the agent is told' },

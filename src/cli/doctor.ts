@@ -21,10 +21,10 @@ import { showProgress } from './progress.ts';
 export const verb: Verb = {
   summary: 'list every outlet, which ones are open, and what closes them',
   about: `Lists every route by which an agent's operation could persist or send something, and
-whether it is observed, denied or open. An open outlet refuses every operation that can reach it.
-For each it names the object, why it is reachable and what closes it. It changes none of your
-rows; opening an SQLite file for the first time adds three small tables to it. A live service
-(mediated or with drafts) is tried with its samples, once per configuration and credential. The
+whether it is observed, denied or open. Operations that can reach an open outlet are refused. For
+each open outlet it names the object, why it is reachable and what closes it. It changes none of
+your rows; opening an SQLite file for the first time adds three small tables to it. A live service
+(mediated or with drafts) is tested with its samples, once per configuration and credential. The
 exit code is ${EXIT.done} if everything is closed and proven, and ${EXIT.rejected} if operations
 would be refused.`,
   flags: {

@@ -32,17 +32,18 @@ const PROFILES = ['net-state', 'row-event', 'relation-write'] as const;
 /** Writes a configuration for a database. Asks for the choices if there is a terminal. */
 export const verb: Verb = {
   summary: 'look at a database and write a configuration for it',
-  about: `Reads the schema of an SQLite file, a PostgreSQL or a MariaDB database and writes ${CONFIG}: the
-tables that operations may write, columns that a trigger sets to the time as volatile, what is
-compared, where the ledger is. It makes a keyring, and a key for an approver if you name one. The
-database is only read. On a terminal it asks; with --yes or in a script it takes what it finds. It
-replaces a configuration only with --force or after you agree, and never replaces keys. For a
-configuration whose keyring is missing, as after a checkout, it only makes the keyring.`,
+  about: `Reads the schema of an SQLite file, a PostgreSQL or a MariaDB database and writes
+${CONFIG}: the tables that operations may write, the columns that are not compared because a trigger
+sets them to the current time, and where the ledger is. It also creates a keyring, and a key for an
+approver if you name one. The database is only read. On a terminal it asks questions; with --yes or
+in a script it uses the defaults. It replaces a configuration only with --force or after you agree,
+and never replaces keys. If there is a configuration but no keyring, as after a checkout, it only
+creates the keyring.`,
   optional: ['database'],
   flags: {
     approver: {
       value: 'NAME',
-      about: 'make a key for this approver (NAME.key.json), or use it if it is there',
+      about: 'create a key for this approver (NAME.key.json), or use the existing one',
     },
     boundary: {
       value: 'WORD',
@@ -63,7 +64,7 @@ configuration whose keyring is missing, as after a checkout, it only makes the k
       value: 'SUFFIX',
       about: 'servers: a suffix for the names of the three roles, as in effectmatch_exec_SUFFIX',
     },
-    yes: { about: 'ask nothing' },
+    yes: { about: 'do not ask questions' },
   },
   examples: [
     'books.db --approver alice',

@@ -11,13 +11,13 @@ export const verb: Verb = {
   summary: 'move a ledger into PostgreSQL, or its old rows into the archive',
   about: `\`copy FILE\` moves a SQLite ledger into the PostgreSQL ledger that \`store\` names, which
 must be empty. Both are verified against one checkpoint. It refuses while attempts are open; stop
-the programs that use the file first. Afterwards no program can use the file.
-\`archive --before AGE\` moves the rows under a checkpoint that is older than AGE into an archive
-table. They are still read and verified, and the licenses that they spent stay spent.`,
+the programs that use the file first. Afterwards no program can use the file. \`archive --before
+AGE\` moves the rows under a checkpoint that is older than AGE into an archive table. They are still
+read and verified, and the licenses that they spent stay spent.`,
   positionals: ['copy|archive'],
   optional: ['FILE'],
   flags: {
-    before: { value: 'AGE', about: 'archive: the least age of that checkpoint, for example 90d' },
+    before: { value: 'AGE', about: 'archive: the minimum age of that checkpoint, for example 90d' },
     admin: { value: 'URL', about: "archive: the administrator's connection" },
     ...CONFIG_FLAG,
   },

@@ -26,11 +26,10 @@ agents: {
 /** Serves agents over MCP. */
 export const verb: Verb = {
   summary: 'serve operations, guarded SQL and queries to agents over MCP',
-  about: `Serves one agent over stdin and stdout, or with --http every agent that has a token. A tool
-that would change something answers "approval-required" until a person has approved the exact
-outcome; this server then executes it. An agent cannot approve, and sees only its own requests.
-It ends when the client closes stdin, or with Ctrl-C. It needs the package
-@modelcontextprotocol/server.`,
+  about: `Serves one agent over stdin and stdout, or with --http every agent that has a token. A
+tool that would change something answers "approval-required" until a person has approved the exact
+outcome; this server then executes it. An agent cannot approve, and sees only its own requests. It
+ends when the client closes stdin, or on Ctrl-C. It needs the package @modelcontextprotocol/server.`,
   flags: {
     agent: {
       value: 'NAME',
@@ -38,7 +37,10 @@ It ends when the client closes stdin, or with Ctrl-C. It needs the package
       excludes: ['http'],
     },
     http: { value: 'PORT', about: 'serve Streamable HTTP on 127.0.0.1 and this port' },
-    run: { value: 'TEXT', about: 'the same call in one run is one request (default: mcp)' },
+    run: {
+      value: 'TEXT',
+      about: 'repeated calls within one run count as one request (default: mcp)',
+    },
     classify: {
       value: 'NAME',
       about: 'list the tools of a configured upstream server, with their digests',

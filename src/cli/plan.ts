@@ -21,10 +21,10 @@ export const verb: Verb = {
   summary: 'rehearse a statement, roll it back, and show what it would do',
   about: `Runs the action twice in a held transaction, rolls it back both times, and shows every
 change that it would leave behind, including those of triggers and cascades: + added, ~ changed, -
-removed. Values that the database assigns are shown as generated, times as now. With --out it
-writes the proposal that an approver signs. Large outcomes are summarised; --full shows every
-line, and the proposal holds all of them. An operation of the configuration is not rehearsed: its
-contract computes the outcome from the input and the state it reads.`,
+removed. Values that the database assigns are shown as generated, times as now. With --out it writes
+the proposal that an approver signs. Large outcomes are summarised; --full shows every line, and the
+proposal holds all of them. A configured operation is not rehearsed: its contract computes the
+outcome from the input and the state it reads.`,
   flags: {
     adapter: { value: 'NAME', about: 'the adapter, if the configuration has several' },
     ...ACTION_FLAGS,

@@ -16,12 +16,13 @@ export const ADMIN_VARIABLE = 'EFFECTMATCH_ADMIN_URL';
 export const verb: Verb = {
   summary: 'prepare a database: roles, recorders, marker table',
   about: `Creates or updates what an adapter needs inside its database: a restricted login for agent
-SQL, a trusted login, recorders on the registered tables, the marker table. It is one transaction
-and can be run again at any time. It needs a superuser the first time, later a login that owns the
-tables and may create roles; with boundary: 'managed' (PostgreSQL) it never needs a superuser. The
-login is given with --admin or in ${ADMIN_VARIABLE}, and used for nothing else. It lists logins of
-other applications that keep or lose something, and asks before one loses anything. (MariaDB commits
-each statement by itself; all of them can be repeated; the login needs SUPER or SET USER.)`,
+SQL, a trusted login, recorders on the registered tables, the marker table. It runs in one
+transaction and can be repeated at any time. It needs a superuser the first time, and later a login
+that owns the tables and may create roles; with boundary: 'managed' (PostgreSQL) it never needs a
+superuser. The login is given with --admin or in ${ADMIN_VARIABLE}, and used for nothing else. It
+lists logins of other applications that keep or lose something, and asks before one loses anything.
+(MariaDB commits each statement by itself; all of them can be repeated; the login needs SUPER or SET
+USER.)`,
   flags: {
     adapter: {
       value: 'NAME',
@@ -34,9 +35,9 @@ each statement by itself; all of them can be repeated; the login needs SUPER or 
     },
     print: { about: 'print the SQL, with what each part needs, and run nothing' },
     yes: { about: 'do not ask, even if logins of other applications lose something' },
-    remove: { about: 'remove everything again, except markers' },
+    remove: { about: 'remove everything that it created, except markers' },
     markers: {
-      about: 'with --remove: the markers as well, which say what was committed',
+      about: 'with --remove: also remove the markers, which record what was committed',
       needs: 'remove',
     },
     ...CONFIG_FLAG,

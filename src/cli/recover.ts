@@ -20,9 +20,9 @@ export const verb: Verb = {
   about: `Finds every claimed occurrence without a conclusive verdict and asks the backend, which
 keeps a marker of every commit. It never runs or sends anything again. Attempts that may still be
 alive are left alone until their lease has run out. It is safe to run at any time and from several
-processes at once. With --watch it runs until Ctrl-C: it also drives the workflows of the
-configuration with its schedules, takes over the runs of workers that went silent, lets overdue
-requests expire, and prints what needs a person.`,
+processes at once. With --watch it runs until Ctrl-C: it also drives the configured workflows and
+their schedules, takes over the runs of workers that went silent, lets overdue requests expire, and
+prints what needs a person.`,
   flags: {
     watch: { about: 'keep running, and check every few seconds', excludes: ['now', 'json'] },
     every: {

@@ -19,12 +19,13 @@ import { catchInterrupt, showProgress } from './progress.ts';
 export const verb: Verb = {
   summary: 'execute an action; it commits only if the outcome is as approved',
   about: `Uses the license once: the action runs in a held transaction, its actual changes are
-compared with the approved ones, and it commits only if they are the same. The verdict is
-recorded either way. Running it again runs nothing: it waits for an attempt that is under way,
-recovers one that was interrupted, and prints the recorded verdict. A license that came from a
-rehearsal is valid only for the action that was planned. The exit code is that of the verdict:
-${EXIT.done} committed, ${EXIT.rejected} rejected and no data changed (sequences that moved are listed), ${EXIT.diverged} diverged,
-${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and records that.`,
+compared with the approved ones, and it commits only if they are the same. The verdict is recorded
+either way. Running it again executes nothing: it waits for an attempt that is under way, recovers
+one that was interrupted, and prints the recorded verdict. A license that came from a rehearsal is
+valid only for the action that was planned. The exit code is that of the verdict: ${EXIT.done}
+committed, ${EXIT.rejected} rejected and no data changed (sequences that moved are listed),
+${EXIT.diverged} diverged, ${EXIT.indeterminate} indeterminate. Ctrl-C discards what is held and
+records that.`,
   positionals: ['license'],
   flags: {
     ...ACTION_FLAGS,

@@ -29,13 +29,13 @@ const DEMO_KEY = 'ap-team.key.json';
 /** Serves the console to browsers, and the API to programs. */
 export const verb: Verb = {
   summary: 'show the inbox of requests in your browser, and serve the HTTP API',
-  about: `Serves the console on this machine: what agents ask for as a row diff, what became of it, and
-what needs an operator. While it runs, it executes what is approved. It has no key: you sign in the
-browser with a passkey or a key that cannot leave it, or with \`effectmatch approve\`. The link that
-it prints signs you in once; Enter prints another, and Ctrl-C ends it. For a team, \`console\` in
-the configuration says how people sign in. Programs use the HTTP API with a token of \`effectmatch
-token\`; /openapi.json describes it. Without a configuration, the inbox is empty and says how to
-begin. Its files are then in a temporary folder that Ctrl-C removes, as with --demo.`,
+  about: `Serves the console on this machine: what agents ask for as a row diff, what became of it,
+and what needs an operator. While it runs, it executes what is approved. It has no key: you sign in
+the browser with a passkey or a key that cannot leave it, or with \`effectmatch approve\`. The link
+that it prints signs you in once; Enter prints another, and Ctrl-C ends it. For a team, \`console\`
+in the configuration says how people sign in. Programs use the HTTP API with a token of
+\`effectmatch token\`; /openapi.json describes it. Without a configuration, the inbox is empty and
+explains how to begin; its files are in a temporary folder that Ctrl-C removes, as with --demo.`,
   flags: {
     port: {
       value: 'N',

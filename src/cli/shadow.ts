@@ -15,9 +15,9 @@ import { printRendering } from './prompt.ts';
 export const verb: Verb = {
   summary: 'say what `run` would decide, without changing anything',
   about: `Runs the action once in a held transaction, rolls it back, compares what it would leave
-behind with a license or an unsigned proposal, and records what \`run\` would have decided.
-Without a file it shows what it observed. No license is spent, nothing is released, and the record is
-not a verdict. The exit code is ${EXIT.done} whatever would have been decided.`,
+behind with a license or an unsigned proposal, and records what \`run\` would have decided. Without
+a file it shows what it observed. No license is spent, nothing is released, and the record is not a
+verdict. The exit code is ${EXIT.done} regardless of the decision.`,
   optional: ['license or proposal'],
   flags: {
     adapter: {

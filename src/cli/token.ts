@@ -23,15 +23,15 @@ const OVERLAP = '24h';
 /** Creates, lists, rotates and revokes the tokens of agents and operators. */
 export const verb: Verb = {
   summary: 'make, list, rotate or revoke tokens for agents and operators',
-  about: `Tokens identify callers over HTTP: the API of \`effectmatch serve\` and \`effectmatch mcp --http\`.
-They are kept as digests next to the requests. \`new NAME\` makes one for an agent of the
-configuration, or with --operator for a person or program that answers and operates. \`rotate ID\`
-makes a replacement; the old one expires a day later. \`revoke ID\` ends one at once. No token
-can approve: that takes a signature.`,
+  about: `Tokens identify callers over HTTP: the API of \`effectmatch serve\` and \`effectmatch mcp
+--http\`. They are kept as digests next to the requests. \`new NAME\` makes one for a configured
+agent, or with --operator for a person or program that answers and operates. \`rotate ID\` makes a
+replacement; the old one expires a day later. \`revoke ID\` ends one at once. No token can approve:
+that takes a signature.`,
   positionals: ['new|list|rotate|revoke'],
   optional: ['NAME or ID'],
   flags: {
-    operator: { about: 'new: for an operator, not for an agent' },
+    operator: { about: 'new: for an operator instead of an agent' },
     scopes: { value: 'A,B', about: `new: of ${SCOPES.join(', ')}` },
     expires: { value: 'DURATION', about: 'new, rotate: how long it is valid (default: 90d)' },
     overlap: {

@@ -11,10 +11,7 @@ const OUT = 'effectmatch.types.ts';
 /** Writes types for the tables, so that a manifest with a wrong column does not compile. */
 export const verb: Verb = {
   summary: 'write TypeScript types for your tables',
-  about: `Reads the tables of an SQLite file, a PostgreSQL or a MariaDB database and writes a module with
-their types and with insert, update, remove, row, absent and read for them, so that the compiler
-finds wrong tables, columns and values. The database is only read. Write the module again when the
-schema has changed.`,
+  about: `Reads the tables of an SQLite file, a PostgreSQL or a MariaDB database and writes a module with their types and with typed versions of insert, update, remove, row, absent and read, so that the compiler finds wrong tables, columns and values. The database is only read. Run it again after the schema changes.`,
   optional: ['database'],
   flags: {
     force: { about: 'replace the file if it exists' },

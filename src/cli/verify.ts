@@ -43,10 +43,10 @@ const KEY_HELP =
 /** Verifies receipts and signed checkpoints with a public key alone. */
 export const verb: Verb = {
   summary: 'verify receipts or a signed checkpoint with a public key alone',
-  about: `Checks every receipt and signed checkpoint in a file with the public key of the
-deployment, and nothing else. The exit code is ${EXIT.done} if everything in the file is verified,
-whatever the verdicts say, and ${EXIT.fault} if anything is not. The verdict itself is printed: a
-verified receipt of a rejection is still a rejection.`,
+  about: `Checks every receipt and signed checkpoint in a file. It needs only the public key of the
+deployment. The exit code is ${EXIT.done} if everything in the file is verified, whatever the
+verdicts say, and ${EXIT.fault} if anything is not. The verdict itself is printed: a verified
+receipt of a rejection is still a rejection.`,
   positionals: ['file'],
   flags: {
     key: {

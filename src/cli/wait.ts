@@ -22,7 +22,7 @@ export const verb: Verb = {
   about: `Waits for the verdict about an occurrence, about the execution of a license (name its
 file), or until nothing more happens to a request, and prints it. It executes nothing; an attempt
 whose process died is recovered once its lease has run out. The exit code is that of the verdict;
-${EXIT.rejected} also for a request that was declined, withdrawn, has expired or is stale, and
+${EXIT.rejected} also for a request that is declined, withdrawn, expired or stale, and
 ${EXIT.halted} if it timed out.`,
   positionals: ['what'],
   flags: {

@@ -26,22 +26,25 @@ const EXPIRES = '1h';
 /** Starts, shows and ends workflow runs. */
 export const verb: Verb = {
   summary: 'start, approve, show, report or cancel a run of a workflow',
-  about: `The actions: \`start NAME --id ID\` checks every node before anything happens, and records what has to be
-signed. \`approve ID\` shows all of it and signs it after one answer. \`resume ID\` executes what is
-approved and continues what an interrupted process left; Ctrl-C ends it after the nodes in progress.
-\`show ID\` draws the graph (without ID it lists the runs), and \`report ID\` says what is durable,
-what is not, what is pending, and what has to be resolved; both read only the ledger. \`cancel ID\`
-starts no further nodes; what is durable stays.
-\`revise ID\` continues with the plan that is configured now; earlier approvals no longer count. The
-exit code is ${EXIT.done} if the run is done, ${EXIT.rejected} if it failed or was cancelled,
-${EXIT.indeterminate} if something has to be resolved, and ${EXIT.halted} while it waits.`,
+  about: `The actions: \`start NAME --id ID\` checks every node before anything happens, and records
+what has to be signed. \`approve ID\` shows all of it and signs it after one answer. \`resume ID\`
+executes what is approved and continues what an interrupted process left; Ctrl-C ends it after the
+nodes in progress. \`show ID\` draws the graph (without ID it lists the runs), and \`report ID\`
+says what is durable, what is not, what is pending, and what has to be resolved; both read only the
+ledger. \`cancel ID\` starts no further nodes; what is durable stays. \`revise ID\` continues with
+the plan that is configured now; earlier approvals no longer count. The exit code is ${EXIT.done} if
+the run is done, ${EXIT.rejected} if it failed or was cancelled, ${EXIT.indeterminate} if something
+has to be resolved, and ${EXIT.halted} while it waits.`,
   positionals: ['action'],
   optional: ['run'],
   flags: {
     id: { value: 'ID', about: 'start: the name of the run' },
     input: { value: 'JSON', about: 'start, revise: the input of the run' },
     key: { value: 'FILE', about: 'approve: your key file' },
-    expires: { value: 'DURATION', about: `approve: how long it is valid (default: ${EXPIRES})` },
+    expires: {
+      value: 'DURATION',
+      about: `approve: how long the signatures are valid (default: ${EXPIRES})`,
+    },
     yes: { about: 'approve: sign without asking' },
     reason: { value: 'TEXT', about: 'cancel: why' },
     by: { value: 'NAME', about: 'cancel: who cancels it (default: your user name)' },

@@ -88,7 +88,7 @@ export function policyOf(config: Configured): Policy {
     );
     if (stray !== undefined) {
       throw invalid(
-        `issuer "${name}" may approve operation "${stray}", but no adapter of that name is configured`,
+        `issuer "${name}" may approve operation "${stray}", but no operation of that name is configured`,
       );
     }
     checkSecond(`issuer "${name}"`, issuer.second, Object.keys(config.issuers), name);

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PromotableAdapter } from '../../contract/adapter.ts';
-import { EffectMatchError, type ErrorCode } from '../../errors.ts';
+import { EffectMatchError } from '../../errors.ts';
 import { unclassified } from '../../protocol/boundary.ts';
 import { canonical } from '../../protocol/canon.ts';
 import { insert } from '../../protocol/draft.ts';
 import { isName } from '../../protocol/record.ts';
+import { failsWith } from '../fails-with.ts';
 import { type AdapterKit, openBench } from './kit.ts';
 
 /** What an adapter declares about itself, its actions and its manifests before anything runs. */
@@ -79,7 +80,7 @@ export function declarationTests(kit: AdapterKit): void {
     const [effect] = bench.specimen.effect.leaves;
     assert.ok(effect !== undefined);
     const elsewhere = { ...manifest, effects: [insert('effectmatch-nowhere', { id: 1 })] };
-    await assertRejects('ERR_EM_MANIFEST_INVALID', bench.adapter.normalise(elsewhere));
+    await failsWith('ERR_EM_MANIFEST_INVALID', bench.adapter.normalise(elsewhere));
     const images =
       effect.op === 'delete'
         ? ['before']
@@ -88,7 +89,7 @@ export function declarationTests(kit: AdapterKit): void {
           : ['before', 'after'];
     const surprise = { 'effectmatch-surprise': { is: 1 } };
     const strange = { ...effect, ...Object.fromEntries(images.map((image) => [image, surprise])) };
-    await assertRejects(
+    await failsWith(
       'ERR_EM_MANIFEST_INVALID',
       bench.adapter.normalise({ ...manifest, effects: [strange] }),
     );
@@ -159,12 +160,4 @@ function assertRefused(adapter: PromotableAdapter, input: unknown, what: string)
     return;
   }
   assert.fail(`parseAction(${what}) returned an action; ${instead}`);
-}
-
-async function assertRejects(code: ErrorCode, promise: Promise<unknown>): Promise<void> {
-  await assert.rejects(promise, (error) => {
-    assert.ok(error instanceof EffectMatchError, `expected ${code} and got ${String(error)}`);
-    assert.equal(error.code, code);
-    return true;
-  });
 }

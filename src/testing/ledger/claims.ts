@@ -4,6 +4,7 @@ import type { Ledgers } from '../../contract/ledgers.ts';
 import { digestRecord, occurrenceId } from '../../crypto/digest.ts';
 import { licenseRecord } from '../../protocol/license.ts';
 import type { ExecutionId, OccurrenceId } from '../../protocol/record.ts';
+import { failsWith } from '../fails-with.ts';
 import {
   announcedPlan,
   claimFixture,
@@ -13,7 +14,7 @@ import {
   fixtureRequest,
   fixtureTerminal,
 } from './fixtures.ts';
-import { failsWith, type LedgerKit, openBench } from './kit.ts';
+import { type LedgerKit, openBench } from './kit.ts';
 
 async function holds(
   ledgers: Ledgers,

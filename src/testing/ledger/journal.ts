@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { checkpointRecord } from '../../protocol/checkpoint.ts';
 import type { Digest } from '../../protocol/record.ts';
+import { failsWith } from '../fails-with.ts';
 import {
   claimFixture,
   fixtureAcknowledgement,
@@ -15,7 +16,7 @@ import {
   fixtureTerminal,
   rotatedContext,
 } from './fixtures.ts';
-import { failsWith, type LedgerKit, openBench } from './kit.ts';
+import { type LedgerKit, openBench } from './kit.ts';
 
 /** Releases, the journal, and how tampering with it is detected. */
 export function journalTests(kit: LedgerKit): void {

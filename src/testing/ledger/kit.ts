@@ -1,6 +1,4 @@
-import assert from 'node:assert/strict';
 import type { LedgerContext, Ledgers } from '../../contract/ledgers.ts';
-import { EffectMatchError, type ErrorCode } from '../../errors.ts';
 import { fixtureContext } from './fixtures.ts';
 
 /** What a ledger implementation passes to the conformance suite. */
@@ -59,13 +57,4 @@ export async function openBench(
 ): Promise<LedgerBench & { readonly ledgers: Ledgers }> {
   const bench = await prepareBench(kit);
   return { ...bench, ledgers: await bench.open() };
-}
-
-/** Asserts that a promise fails with exactly this code. */
-export async function failsWith(code: ErrorCode, promise: Promise<unknown>): Promise<void> {
-  await assert.rejects(promise, (error) => {
-    assert.ok(error instanceof EffectMatchError, `expected ${code} and got ${String(error)}`);
-    assert.equal(error.code, code);
-    return true;
-  });
 }

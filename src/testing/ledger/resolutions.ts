@@ -4,6 +4,7 @@ import type { LedgerContext } from '../../contract/ledgers.ts';
 import type { Sealed } from '../../contract/seal.ts';
 import type { ClaimRecord } from '../../protocol/binding.ts';
 import { type Resolution, resolutionRecord } from '../../protocol/resolution.ts';
+import { failsWith } from '../fails-with.ts';
 import {
   claimFixture,
   fixtureContext,
@@ -12,7 +13,7 @@ import {
   fixturePermit,
   fixtureTerminal,
 } from './fixtures.ts';
-import { failsWith, type LedgerKit, openBench } from './kit.ts';
+import { type LedgerKit, openBench } from './kit.ts';
 
 /**
  * An operator's decision about a claim. The ledger does not check the signature; the runtime does.

@@ -4,8 +4,9 @@ import type { LedgerContext } from '../../contract/ledgers.ts';
 import type { Sealed } from '../../contract/seal.ts';
 import type { OccurrenceId } from '../../protocol/record.ts';
 import { type Shadow, shadowRecord } from '../../protocol/shadow.ts';
+import { failsWith } from '../fails-with.ts';
 import { claimFixture, fixtureContext, fixtureDigest } from './fixtures.ts';
-import { failsWith, type LedgerKit, openBench } from './kit.ts';
+import { type LedgerKit, openBench } from './kit.ts';
 
 function fixtureShadow({ sealer }: LedgerContext, occurrence: string): Sealed<Shadow> {
   return sealer.seal(shadowRecord, {

@@ -4,6 +4,7 @@ import type { LedgerContext } from '../../contract/ledgers.ts';
 import type { Sealed } from '../../contract/seal.ts';
 import type { ClaimRecord } from '../../protocol/binding.ts';
 import { type Terminal, type TerminalOf, terminalRecord } from '../../protocol/terminal.ts';
+import { failsWith } from '../fails-with.ts';
 import {
   claimFixture,
   fixtureContext,
@@ -13,7 +14,7 @@ import {
   fixtureReplay,
   fixtureTerminal,
 } from './fixtures.ts';
-import { failsWith, type LedgerKit, openBench } from './kit.ts';
+import { type LedgerKit, openBench } from './kit.ts';
 
 const KINDS = ['committed', 'rejected', 'diverged', 'indeterminate'] as const;
 const LATER = { recordedAt: '2026-01-01T11:00:00.000Z' };
