@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { findPublished, type PublishedStudy } from '../published.ts';
 import type { WrittenCell } from '../results.ts';
+import { findFloor } from './floor.ts';
 import { QUOTED_GRIDS } from './quoted-grids.ts';
 import {
   listEscapes,
@@ -94,44 +95,11 @@ function listMissed(published: readonly PublishedStudy[]): string {
   return rows.length === 0 ? 'None.' : table([head, ...rows]);
 }
 
-/**
- * The same figure of a path that was written by hand with as little as possible, and its name. Both
- * are empty if the study has no such path.
- */
+/** The floor of a figure, and its name; both are empty if the study has none. */
 function showFloor(cells: readonly WrittenCell[], figure: string): readonly [string, string] {
-  const names = floorsOf(figure).filter((name) => name !== figure);
-  const floor = names.map((one) => cells.find(({ name }) => name === one)).find(Boolean);
-  return floor === undefined
-    ? ['', '']
-    : [`${showValue(floor.value)} ${floor.unit}`.trim(), floor.name];
-}
-
-/** What a floor needs to take the place of these paths. */
-const OWED: Readonly<Record<string, string>> = {
-  protected: 'floor with what protection needs',
-  certified: 'floor with what certification needs',
-  on: 'floor with what certification needs',
-};
-
-/**
- * The names of the figures that say how little a figure can be. The first one that was measured
- * applies: of some paths there is a floor with everything that is owed, and a barer one.
- */
-function floorsOf(figure: string): readonly string[] {
-  switch (figure) {
-    case 'core beyond one durable write':
-      return ['floor: signature, claim and terminal written by hand, beyond one durable write'];
-    case 'protected over the floor of two durable writes':
-      return ['floor with what protection needs, over the floor of two durable writes'];
-    default: {
-      const path = /: (protected|certified|on)(?=, | over | among )/;
-      return [
-        figure.replace(path, (_, name: string) => `: ${OWED[name]}`),
-        figure.replace(path, ': floor'),
-        figure.replace(/median of held/, 'the barest path with the same flushes,'),
-      ];
-    }
-  }
+  const floor = findFloor(cells, figure);
+  if (floor === undefined) return ['', ''];
+  return [`${showValue(floor.value)} ${floor.unit}`.trim(), floor.name];
 }
 
 /** Studies whose counts stand in one table. */
