@@ -25,10 +25,8 @@ export function writeOf(
   const { changes } = tables;
   const issued = issuances(tables, changes.issued);
   const { positions, occurrences, counts, unused = [], tasks, revisions } = belief ?? {};
-  // The unique key refuses a nonce that is issued here and was used.
-  const asked = unused.filter(
-    ({ issuer, nonce }) => !issued.some((one) => one.issuer === issuer && one.nonce === nonce),
-  );
+  // A nonce that is issued here needs no look-up: the unique key refuses it if it was used.
+  const asked = issued.length < unused.length ? unused : [];
   const [issuers, nonces] = [asked.map(({ issuer }) => issuer), asked.map(({ nonce }) => nonce)];
   const known = [occurrences, counts, issuers, nonces, tasks, revisions];
   const believed = [positions ?? null, ...known.map((one) => (one?.length ? one : null))];
