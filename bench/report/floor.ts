@@ -1,22 +1,20 @@
 import type { WrittenCell } from '../results.ts';
 
+/**
+ * The same figure of a path that was written by hand with as little as possible: what protects in
+ * this way cannot be faster. Undefined if the study has no such path.
+ */
+export function findFloor(cells: readonly WrittenCell[], figure: string): WrittenCell | undefined {
+  const names = floorsOf(figure).filter((name) => name !== figure);
+  return names.map((one) => cells.find(({ name }) => name === one)).find(Boolean);
+}
+
 /** What a floor needs to take the place of these paths. */
 const OWED: Readonly<Record<string, string>> = {
   protected: 'floor with what protection needs',
   certified: 'floor with what certification needs',
   on: 'floor with what certification needs',
 };
-
-/**
- * The same figure of a path that was written by hand with as little as possible. Undefined if the
- * study has no such path.
- */
-export function findFloor(cells: readonly WrittenCell[], figure: string): WrittenCell | undefined {
-  return floorsOf(figure)
-    .filter((name) => name !== figure)
-    .map((named) => cells.find(({ name }) => name === named))
-    .find((cell) => cell !== undefined);
-}
 
 /**
  * The names of the figures that say how little a figure can be. The first one that was measured

@@ -246,6 +246,26 @@ test('what a process believes is compared with the tables before it counts', asy
   await two.close();
 });
 
+test('a nonce that another process used is refused as reused, whether or not anything is issued', async () => {
+  await using db = await freshDatabase();
+  const factory = postgresLedgers(await prepare(db));
+  const [one, two] = [await factory.open(context), await factory.open(context)];
+  await claimFixture(two, context, 'used');
+  const other = { ...fixtureLicense('used'), task: 'another task' };
+  const request = fixtureRequest(context, other, fixtureExecution('other'));
+  const { occurrence: only } = (await claimFixture(two, context, 'elsewhere')).record;
+  for (const asked of [{ ...request, only }, request]) {
+    // Now it knows the last position, and nothing of that nonce.
+    await claimFixture(one, context, `warm ${'only' in asked}`);
+    const refused = await one.claim(asked);
+    assert.ok(refused.kind === 'refused');
+    assert.equal(refused.reason, 'nonce-reused');
+  }
+  assert.equal((await one.verify()).kind, 'intact');
+  await one.close();
+  await two.close();
+});
+
 test('each of a group of decisions has its result although the answer to their COMMIT was lost', async () => {
   await using db = await freshDatabase();
   const url = await prepare(db);

@@ -249,6 +249,32 @@ for (const part of ['kind', 'backend', 'code'] as const) {
   });
 }
 
+for (const [reason, change] of [
+  ['plan-superseded', { announced: 1_000_000 }],
+  ['claim-lost', { holds: false }],
+] as const) {
+  test(`${reason} after the comparison: the ledger is asked after it, not beside it`, async () => {
+    const world = invoiceWorld();
+    let isCompared = false;
+    const changing = ledgersWith((ledgers) => ({
+      async standing(task, attempt) {
+        const later = isCompared ? change : {};
+        return { ...(await ledgers.standing(task, attempt)), ...later };
+      },
+    }));
+    const compared = () => {
+      isCompared = true;
+    };
+    await using deployed = await deploy(world, {
+      ...changing(world),
+      at: { 'path:observed': compared },
+    });
+    const terminal = await deployed.runtime.execute(await deployed.approve(), PAY);
+    assertRejected(terminal, 'final-gate', reason);
+    assert.equal(world.books.markers.size, 0);
+  });
+}
+
 test('every refusal of the final gate has a case above', () => {
   const source = readFileSync('src/runtime/gate.ts', 'utf8');
   const own = [...source.matchAll(/refuse\(\s*'([a-z-]+)'/g)].map(([, reason]) => reason ?? '');

@@ -15,8 +15,7 @@ export interface Belief {
   readonly occurrences: readonly string[];
   readonly counts: readonly string[];
   /** Nonces that are unused. */
-  readonly issuers: readonly string[];
-  readonly nonces: readonly string[];
+  readonly unused: readonly { readonly issuer: string; readonly nonce: string }[];
   /** Revisions that are not superseded. */
   readonly tasks: readonly string[];
   readonly revisions: readonly string[];
@@ -62,13 +61,13 @@ export class LedgerMemory {
     tables.lists.positions = this.#positions;
     tables.lists.nowMs = Math.floor(this.#clock.serverMs + elapsed);
     const known = new Map<string, number>();
-    const nonces: { readonly issuer: string; readonly nonce: string }[] = [];
+    const unused: { readonly issuer: string; readonly nonce: string }[] = [];
     const plans: { readonly task: string; readonly revision: number }[] = [];
     for (const about of abouts) {
       const { binding, plan, occurrences = [], ...more } = about;
       if (Object.keys(more).length > 0) return undefined;
       if (binding !== undefined) {
-        nonces.push(binding);
+        unused.push(binding);
         for (const first of binding.occurrences.slice(0, 1))
           known.set(first, this.#held.get(first)?.rows.length ?? 0);
       }
@@ -85,8 +84,7 @@ export class LedgerMemory {
       positions: String(this.#positions),
       occurrences: [...known.keys()],
       counts: [...known.values()].map(String),
-      issuers: nonces.map(({ issuer }) => issuer),
-      nonces: nonces.map(({ nonce }) => nonce),
+      unused,
       tasks: plans.map(({ task }) => task),
       revisions: plans.map(({ revision }) => String(revision)),
     };

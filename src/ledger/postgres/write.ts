@@ -23,7 +23,11 @@ export function writeOf(
   { relaxed, belief, lockMs, sameLog = false }: Writing,
 ): WireStatement {
   const { changes } = tables;
-  const { positions, occurrences, counts, issuers, nonces, tasks, revisions } = belief ?? {};
+  const issued = issuances(tables, changes.issued);
+  const { positions, occurrences, counts, unused = [], tasks, revisions } = belief ?? {};
+  // A nonce that is issued here needs no look-up: the unique key refuses it if it was used.
+  const asked = issued.length < unused.length ? unused : [];
+  const [issuers, nonces] = [asked.map(({ issuer }) => issuer), asked.map(({ nonce }) => nonce)];
   const known = [occurrences, counts, issuers, nonces, tasks, revisions];
   const believed = [positions ?? null, ...known.map((one) => (one?.length ? one : null))];
   const isNew = changes.rows.length > 0;
@@ -32,7 +36,7 @@ export function writeOf(
     'decide',
     ...[lockMs === undefined ? null : String(lockMs), String(relaxed)],
     ...believed,
-    texts(issuances(tables, changes.issued).map(issuanceColumns)),
+    texts(issued.map(issuanceColumns)),
     list(issuances(tables, changes.counted).map(({ id, claimed }) => [id, claimed])),
     texts(changes.rows.map(rowColumns)),
     texts(tables.entries(changes.entered).map(entryColumns)),
