@@ -67,6 +67,7 @@ function listRuns(published: readonly PublishedStudy[]): string {
       `\`${study}\``,
       run === null ? 'taken over from an older run' : run.at.slice(0, 10),
       run?.seconds === undefined ? '' : String(Math.round(run.seconds)),
+      run?.files ?? '',
       count('matches the paper'),
       count('DIFFERS FROM THE PAPER'),
       count('meets its target'),
@@ -74,7 +75,7 @@ function listRuns(published: readonly PublishedStudy[]): string {
     ];
   });
   const counts = ['as the paper', 'not as the paper', 'target met', 'target missed'];
-  const head = ['study', 'run', 'seconds', ...counts];
+  const head = ['study', 'run', 'seconds', 'files', ...counts];
   return table([head, ...rows]);
 }
 
@@ -95,11 +96,12 @@ function listMissed(published: readonly PublishedStudy[]): string {
   return rows.length === 0 ? 'None.' : table([head, ...rows]);
 }
 
-/** The floor of a figure, and its name; both are empty if the study has none. */
+/** The floor of a figure and its name; both are empty if the study has none. */
 function showFloor(cells: readonly WrittenCell[], figure: string): readonly [string, string] {
   const floor = findFloor(cells, figure);
-  if (floor === undefined) return ['', ''];
-  return [`${showValue(floor.value)} ${floor.unit}`.trim(), floor.name];
+  return floor === undefined
+    ? ['', '']
+    : [`${showValue(floor.value)} ${floor.unit}`.trim(), floor.name];
 }
 
 /** Studies whose counts stand in one table. */

@@ -523,7 +523,10 @@ test('issuers that are described wrongly stop the deployment', async () => {
     [{ ...team, may: ['constructor'] }, /"constructor", but no adapter/],
     [{ ...team, sources: [] }, /the issuers are not usable/],
     [{ ...team, sources: ['guess'] }, /the issuers are not usable/],
-    [{ ...team, limits: { operations: ['payInvoice'] } }, /"payInvoice", but no operation of that name/],
+    [
+      { ...team, limits: { operations: ['payInvoice'] } },
+      /"payInvoice", but no operation of that name/,
+    ],
   ];
   for (const [issuer, message] of wrong) {
     await assert.rejects(
