@@ -140,8 +140,16 @@ function renderSources(entry: Entry): Markup {
 /** The figures that need attention, each with what the same work costs at least. */
 function renderBad(bad: ReturnType<typeof listBad>): Markup {
   const hasFloors = bad.some(({ floor }) => floor !== undefined);
-  const words = markup`<p class="context">A floor is the same figure of a path written by hand, with the same flushes and round trips, that checks nothing and keeps no records beyond claim and marker.</p>`;
+  const words = markup`<p class="context">A floor is the same figure of a path written by hand, in the same pairs, with the same flushes and round trips. A bare one keeps a claim and a marker and checks next to nothing; the others have everything that the contract demands of any such path.</p>`;
   return markup`${hasFloors ? words : NOTHING}${tableOf(bad)}`;
+}
+
+/** What a floor has beside the least that a path needs. */
+const OWED = /floor with what (?:protection|certification) needs/;
+
+function renderFloor({ name, value, unit }: WrittenCell): Markup {
+  const words = OWED.exec(name)?.[0].replace('floor ', '') ?? 'bare';
+  return markup`${showValue(value)} ${unit}<br/><small title="${name}">${words}</small>`;
 }
 
 interface ShownFigure {
@@ -156,7 +164,7 @@ function tableOf(figures: readonly ShownFigure[]): Markup {
   const rows = figures.map(({ cell, study, floor }) => {
     const { name, value, unit, paper, target } = cell;
     const place = study === undefined ? NOTHING : markup`${linkTo(study)}: `;
-    const least = floor === undefined ? '' : `${showValue(floor.value)} ${floor.unit}`;
+    const least = floor === undefined ? NOTHING : renderFloor(floor);
     return markup`<tr class="${toneOf(cell)}"><td>${place}${name}</td><td class="number">${showValue(value)} ${unit}</td><td class="number">${paper === undefined ? '' : showValue(paper)}</td><td class="number">${showTarget(target)}</td>${hasFloors ? markup`<td class="number">${least}</td>` : NOTHING}<td>${verdictOf(cell)}</td></tr>\n`;
   });
   const floors = hasFloors ? markup`<th class="number">floor</th>` : NOTHING;
