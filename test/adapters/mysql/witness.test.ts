@@ -47,7 +47,8 @@ test('a status that is cut off, lacks the session or names it twice says nothing
 const SCHEMA = `
   create table t (
     id varchar(10) collate utf8mb4_general_ci primary key, v int, big longtext, u int unique,
-    stored int as (v + 1) stored, virtual_ int as (v * 2) virtual, key (virtual_), key (v)
+    stored int as (v + 1) stored, virtual_ int as (v * 2) virtual, key (virtual_), key (v),
+    hashed text unique, small varchar(20) compressed, unseen int invisible default 5
   );
   create table child (id int primary key, t varchar(10) collate utf8mb4_general_ci);
   insert into t (id, v, big, u) values ('a', 1, repeat('x', 100000), 1), ('b', 2, null, 2), ('c', 3, 'y', 3);
@@ -65,6 +66,9 @@ const ARITHMETIC = [
   "replace into t (id, v, u) values ('q', 1, 1)",
   "insert into t (id, u) values ('n', 1) on duplicate key update v = 9, id = 'm'",
   'update t set u = u + 10 order by u desc',
+  "update t set hashed = id, small = 'packed', unseen = v",
+  "replace into t (id, hashed) values ('q', null), ('r', 'h'), ('s', 'h')",
+  "insert into t (id, hashed) values ('q', 'h'), ('r', 'h') on duplicate key update small = 'y'",
   'delete from t',
 ];
 
@@ -138,6 +142,25 @@ describe('MariaDB: undo entries', { skip: skipWithoutMariadb() }, () => {
     assert.deepEqual([undo.before, undo.after], ['3 undo entries', '9 undo entries']);
     const named = [1, 2, 3, 4, 5].map((n) => `trigger ${place.db.name}.spy${n}`).join(', ');
     assert.ok(undo.meaning?.includes(`not registered (look at ${named}). Register`), undo.meaning);
+    await candidate.end('discarded');
+    await inside.close();
+  });
+
+  test('of a table that keeps history are two for a row that changes, and are not explained', async () => {
+    await using place = await protectedMariadb(
+      `create table t (id int primary key); create table kept (id int, v int) with system versioning;
+        insert into kept values (1, 1), (2, 2), (3, 3);
+        create trigger spy after insert on t for each row update kept set v = 9 where id < 3`,
+      { relations: ['t'] },
+    );
+    const inside = await openInside(place);
+    const { candidate } = await inside.hold();
+    await candidate.begin('history' as OccurrenceId, []);
+    await candidate.apply(parseAction({ sql: 'insert into t values (1)' }));
+    const { channels } = await candidate.observe();
+    const undo = channels.find(({ channel }) => channel === 'undo');
+    assert.ok(undo?.kind === 'stable');
+    assert.deepEqual([undo.before, undo.after], ['3 undo entries', '7 undo entries']);
     await candidate.end('discarded');
     await inside.close();
   });
