@@ -33,7 +33,7 @@ interface Sabotage {
 
 const COMPARED = {
   file: 'src/runtime/promotable.ts',
-  from: '= deployment.classify(known.prepared, observation, evidence);',
+  from: '= deployment.classify(prepared, observation, evidence);',
 };
 const CONTINUATION = 'src/runtime/continuation.ts';
 const GATE = 'src/runtime/gate.ts';
