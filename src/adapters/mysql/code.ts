@@ -66,7 +66,7 @@ export async function judgeCode(
 
 /** Names an object. A part that contains a dot is quoted, so that no two objects share a name. */
 export function objectName(kind: string, ...parts: readonly (string | null | undefined)[]): string {
-  const shown = parts.map(String).map((part) => (/[.`]/.test(part) ? quoteName(part) : part));
+  const shown = parts.map(String).map((part) => (/[.\x60]/.test(part) ? quoteName(part) : part));
   return `${kind} ${shown.join('.')}`;
 }
 
