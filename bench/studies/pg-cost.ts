@@ -28,7 +28,7 @@ const QUICK = {
   certificates: 5,
 };
 const FULL: typeof QUICK = {
-  rows: 20_000,
+  rows: 24_000,
   latency: { blocks: 12, perBlock: 40, warmup: 200 },
   throughput: { rounds: 4, direct: 1000, held: 250, locked: 16 },
   bulk: { rows: 50_000, rounds: 3 },
