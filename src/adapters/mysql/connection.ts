@@ -239,7 +239,7 @@ export class MysqlConnection implements AsyncDisposable {
   /**
    * Closes the session at once. The server rolls back its open transaction. The driver only closes
    * its own direction: it would go on reading what the server still sends. Once its socket is gone
-   * it never calls back, so whoever waits for an answer is told here.
+   * it never calls back, so callers that still wait are told here.
    */
   close(): void {
     this.#isLost = true;

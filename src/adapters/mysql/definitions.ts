@@ -16,7 +16,7 @@ import { surveyControlTables, surveyProcedures } from './control-objects.ts';
 import type { MysqlSettings } from './options.ts';
 import { SQL_MODE } from './provision.ts';
 import { PROBE_RELATION, type Recorder, recordersOf } from './recorders.ts';
-import { type Finding, surveyControlRights, surveyHiddenRights } from './rights.ts';
+import { type FixableOutlet, surveyControlRights, surveyHiddenRights } from './rights.ts';
 import { quoteText } from './sql.ts';
 
 /** What a survey reads from definitions: tables, triggers, and the code that they reach. */
@@ -25,7 +25,7 @@ export interface Definitions {
   readonly relations: ReadonlyMap<string, MysqlRelation>;
   /** Foreign keys of registered relations. */
   readonly foreignKeys: readonly ForeignKeyColumn[];
-  readonly outlets: readonly Finding[];
+  readonly outlets: readonly FixableOutlet[];
   readonly fingerprint: string;
   /** Each definition by the name of its object, to report which one changed. */
   readonly texts: ReadonlyMap<string, string>;

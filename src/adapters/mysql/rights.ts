@@ -5,7 +5,7 @@ import type { MysqlSettings } from './options.ts';
 import { quoteText } from './sql.ts';
 
 /** An outlet, with the statements that close it, if there are any. */
-export type Finding = Outlet & { readonly fix?: string | readonly string[] | undefined };
+export type FixableOutlet = Outlet & { readonly fix?: string | readonly string[] | undefined };
 
 /** What the trusted account must see everywhere: without these, definitions are hidden from it. */
 const SEES_ALL = ['SELECT', 'SHOW VIEW', 'TRIGGER', 'PROCESS'];
@@ -34,7 +34,7 @@ export async function surveyControlRights(control: MysqlConnection): Promise<rea
 export async function surveyHiddenRights(
   control: MysqlConnection,
   { execution }: MysqlSettings,
-): Promise<readonly Finding[]> {
+): Promise<readonly FixableOutlet[]> {
   const other = `user = ${quoteText(execution)} and host <> '%'`;
   const rows = await control.texts(
     `select 'db', host, user, db from mysql.db where user = '' or ${other}

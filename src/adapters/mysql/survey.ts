@@ -3,7 +3,7 @@ import type { Outlet, Remedy, Survey } from '../../protocol/boundary.ts';
 import type { Definitions } from './definitions.ts';
 import type { MysqlSettings } from './options.ts';
 import { PROCEDURES } from './provision.ts';
-import type { Finding } from './rights.ts';
+import type { FixableOutlet } from './rights.ts';
 import type { SERVER_SETTINGS, ServerState } from './server-state.ts';
 import { quoteName } from './sql.ts';
 
@@ -66,7 +66,7 @@ export function surveyDatabase(
   { backend, definitions, server, grants }: SurveyFacts,
 ): Survey {
   const { outlets: defined, fingerprint: definition } = definitions;
-  const findings: readonly Finding[] = [
+  const findings: readonly FixableOutlet[] = [
     ...[...defined, ...surveyServer(server)],
     ...[...surveyRights(grants, settings), ...surveyUnmarked(server), ...CLOSED],
   ];
@@ -82,12 +82,12 @@ export function surveyDatabase(
   };
 }
 
-function readRemedy({ outlet, by, fix }: Finding): readonly Remedy[] {
+function readRemedy({ outlet, by, fix }: FixableOutlet): readonly Remedy[] {
   if (fix === undefined) return [];
   return [{ outlet, object: outlet, why: by, fix: [fix].flat(), needs: 'an administrator' }];
 }
 
-function surveyServer({ settings }: ServerState): readonly Finding[] {
+function surveyServer({ settings }: ServerState): readonly FixableOutlet[] {
   const demands: readonly [string, Demand][] = Object.entries(SERVER);
   const open = demands.flatMap(([name, { must, remedy, fix }]) => {
     const value = String(settings.get(name));
@@ -102,7 +102,10 @@ function surveyServer({ settings }: ServerState): readonly Finding[] {
 }
 
 /** The account must have exactly the rights that provisioning granted. */
-function surveyRights(grants: readonly string[], settings: MysqlSettings): readonly Finding[] {
+function surveyRights(
+  grants: readonly string[],
+  settings: MysqlSettings,
+): readonly FixableOutlet[] {
   const { business, controlDatabase, relations, reads, execution: account } = settings;
   const on = (schema: string, name: string) => `${quoteName(schema)}.${quoteName(name)}`;
   const expected = new Set([
